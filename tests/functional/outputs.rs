@@ -131,7 +131,7 @@ fn only_durations_last_iterations_and_build_lines_are_left_out_of_the_comparison
         assert_eq!(stable(&other) == stable(two), other == two, "{other}");
     }
     assert_eq!(stable("an evidence of 10s and 5x1s"), "an evidence of TIMEs and 5x1s");
-    let last = |number| format!("survive; the growth goes on to iteration {number}\n");
+    let last = |number| format!("confirms it: memory still grows in iteration {number}\n");
     assert_eq!(stable(&last("165")), stable(&last("1,002")));
     assert_ne!(stable("in iteration 165"), stable("in iteration 1,002"));
 }

@@ -230,7 +230,7 @@ fn holders(
     figures: &[FigureChange],
 ) -> (Vec<GrownHolder>, Vec<GrownHolder>) {
     let (mut grown, mut shrunk) = (Vec::new(), Vec::new());
-    let (before, after) = (Holders::of(then), Holders::of(now));
+    let before = Holders::of(then);
     let peaks = figures.iter().filter(|change| change.figure == "peak_allocated");
     for space in peaks.map(|change| change.space) {
         let sites = blame::at_peak(now, space);
@@ -239,8 +239,9 @@ fn holders(
             holder.place = site.and_then(Site::place);
             holder
         };
-        grown.extend(after.grown(&before, space).into_iter().map(placed));
-        shrunk.extend(before.shrunk(now, space).into_iter().map(placed));
+        let changes = before.changes(now, space);
+        grown.extend(changes.grown.into_iter().map(placed));
+        shrunk.extend(changes.shrunk.into_iter().map(placed));
     }
     (grown, shrunk)
 }

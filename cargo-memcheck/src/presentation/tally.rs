@@ -41,6 +41,9 @@ pub(crate) struct Tally {
     pub(crate) new: usize,
     /// Their names, each once.
     pub(crate) new_tests: BTreeSet<String>,
+    /// The name of each test without a baseline whose pending snapshot was written; a test has one for
+    /// each device.
+    pub(crate) new_pending: Vec<String>,
     /// Tests without a complete record.
     pub(crate) not_measured: usize,
     /// Those of `not_measured` whose device could not be opened.
@@ -82,7 +85,9 @@ impl Tally {
         if verdict.has(Code::MissingBaseline) {
             self.new += 1;
             let report = outcome.report.as_ref();
-            self.new_tests.extend(report.map(|report| report.record.test.clone()));
+            let name = report.map(|report| report.record.test.clone());
+            self.new_pending.extend(name.clone().filter(|_| outcome.pending().is_some()));
+            self.new_tests.extend(name);
         }
         let repeats = outcome.report.as_ref().and_then(|report| report.record.repeats.as_ref());
         if let Some((repeats, runs)) = repeats.and_then(|all| Some((all, all.asked?))) {
@@ -108,6 +113,7 @@ impl Tally {
             failed,
             new,
             new_tests,
+            new_pending,
             not_measured,
             no_device,
             ignored,
@@ -127,6 +133,7 @@ impl Tally {
         self.failed += failed;
         self.new += new;
         self.new_tests.extend(new_tests);
+        self.new_pending.extend(new_pending);
         self.not_measured += not_measured;
         self.no_device += no_device;
         self.ignored += ignored;

@@ -16,7 +16,7 @@ use crate::space::Space;
 use crate::tolerance::Tolerance;
 
 pub use crate::measurement::figures::Figures;
-pub use holders::Holders;
+pub use holders::{HolderChanges, Holders};
 pub use laws::Laws;
 
 /// Version of the snapshot format. A snapshot of another version cannot be read.

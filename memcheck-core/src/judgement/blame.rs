@@ -117,9 +117,21 @@ fn dependency_line(stack: &Stack) -> Option<Via> {
 
 /// The sites that held `space` at its peak, the largest first; empty without call stacks.
 pub fn at_peak(record: &Record, space: Space) -> Vec<Site> {
+    with_purposes(by_purpose_at_peak(record, space))
+}
+
+/// The same sites, each with the purpose of its bytes.
+pub(super) fn by_purpose_at_peak(record: &Record, space: Space) -> Vec<(HolderKind, Site)> {
     let Some(attribution) = &record.attribution else { return Vec::new() };
     let holders = attribution.peaks.get(&space).map(|peak| peak.holders.as_slice());
-    holder_sites(attribution, space, holders.unwrap_or_default())
+    holding(attribution, space, holders.unwrap_or_default())
+}
+
+/// The sites with the purposes of their bytes as notes.
+pub(super) fn with_purposes(held: Vec<(HolderKind, Site)>) -> Vec<Site> {
+    let with =
+        |(kind, site): (HolderKind, Site)| Site { note: Some(kind.name().to_owned()), ..site };
+    held.into_iter().map(with).collect()
 }
 
 /// The line whose allocation was refused, then the holders at that moment, the largest first.
@@ -168,10 +180,7 @@ pub fn retained(record: &Record, space: Space) -> Vec<Site> {
 }
 
 fn holder_sites(attribution: &Attribution, space: Space, holders: &[Holder]) -> Vec<Site> {
-    holding(attribution, space, holders)
-        .into_iter()
-        .map(|(kind, site)| Site { note: Some(kind.name().to_owned()), ..site })
-        .collect()
+    with_purposes(holding(attribution, space, holders))
 }
 
 /// The sites of these holders in `space`, each with the purpose of its bytes, the largest first.

@@ -4,6 +4,8 @@
 use memcheck_limits::serialize_as_text;
 use serde::{Deserialize, Serialize};
 
+pub use crate::judgement::grown_holder::GrownHolder;
+use crate::judgement::rise::{self, Rise};
 use crate::measurement::repeats::Range;
 use crate::space::Space;
 
@@ -240,31 +242,6 @@ impl std::fmt::Display for Code {
 
 serialize_as_text!(Code);
 
-/// A holder that holds more at the peak than in the baseline, or less.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GrownHolder {
-    /// A description of the holder: `softmax [8,12,512,512] f32 in encoder.3.attn`.
-    pub holder: String,
-    /// Its line of the program now, as `src/model.rs:42`. A baseline has no lines.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub place: Option<String>,
-    /// Bytes in the baseline; 0 if the holder was not among the largest there.
-    pub then: u64,
-    /// Bytes now; 0 if it holds nothing at the peak.
-    pub now: u64,
-    /// The baseline has no room for more holders, so that this one can have held some bytes there,
-    /// although fewer than now.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub is_unlisted: bool,
-}
-
-impl GrownHolder {
-    /// True if the baseline shows that the holder held nothing at the peak.
-    pub fn is_new(&self) -> bool {
-        self.then == 0 && !self.is_unlisted
-    }
-}
-
 /// A finding in one test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
@@ -314,6 +291,16 @@ pub struct Finding {
     /// Holders that hold less at the peak than in the baseline.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub shrunk: Vec<GrownHolder>,
+    /// The sum of all other holders, if it differs: then [`Self::grown`], [`Self::shrunk`] and this
+    /// add up to the rise of the peak.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub other_holders: Option<GrownHolder>,
+    /// The reason of a regression, as far as its call sites show it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rise: Option<Rise>,
+    /// What a run of more iterations has shown, if it decided the growth.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub longer_run: Option<String>,
     /// The kind of mistake, if one is recognized.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cause: Option<crate::judgement::diagnosis::Cause>,
@@ -424,8 +411,24 @@ impl Finding {
             sites: Vec::new(),
             grown: Vec::new(),
             shrunk: Vec::new(),
+            other_holders: None,
+            rise: None,
+            longer_run: None,
             cause: None,
         }
+    }
+
+    /// The observations behind the cause, and those of a longer run.
+    pub fn evidence(&self) -> Option<String> {
+        let observed = self.cause.as_ref().map(|cause| cause.evidence.as_str());
+        let all: Vec<&str> = observed.into_iter().chain(self.longer_run.as_deref()).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+
+    /// The reason of a regression: the stored one or, of a run of an earlier version, that of the
+    /// holders that grew.
+    pub fn reason(&self) -> Option<Rise> {
+        self.rise.clone().or_else(|| rise::of_peak(&self.grown))
     }
 
     /// The headline, if it is not the line of the first place: then it called the lines of the sites.

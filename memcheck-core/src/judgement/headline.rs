@@ -57,11 +57,11 @@ fn caller(sites: &[Site], holds_graph: bool) -> Option<HeadLine> {
     };
     let heaviest = known.iter().min_by_key(|site| Reverse(weight(site))).copied()?;
     let own = lines_of_iteration(heaviest).next()?;
-    let own_function = own.enclosing();
+    let own_function = own.path();
     // Another line of the function that allocates kept memory keeps the result in the function.
     let keeps_nothing = || {
         let mut lines = known.iter().filter_map(|site| lines_of_iteration(site).next());
-        lines.all(|line| line == own || line.enclosing() != own_function)
+        lines.all(|line| line == own || line.path() != own_function)
     };
     // A closure on the line that calls the iteration shows nothing of what keeps the result.
     let outside = &heaviest.stack[heaviest.stack.len().saturating_sub(heaviest.outside)..];
@@ -69,7 +69,7 @@ fn caller(sites: &[Site], holds_graph: bool) -> Option<HeadLine> {
         outside.iter().any(|other| (&other.file, other.line) == (&frame.file, frame.line))
     };
     let mut callers = lines_of_iteration(heaviest)
-        .filter(|frame| frame.enclosing() != own_function && !repeats(frame));
+        .filter(|frame| frame.path() != own_function && !repeats(frame));
     let keeper = if holds_graph && keeps_nothing() { callers.find(called) } else { None };
     let frame = keeper.or_else(|| lines_of_iteration(heaviest).find(called))?;
     let (file, line) = (frame.file.clone()?, frame.line?);

@@ -5,9 +5,11 @@ pub mod blame;
 pub mod diagnosis;
 pub mod fault;
 pub mod finding;
+pub mod grown_holder;
 pub mod headline;
 pub mod location;
 pub mod proposal;
+pub mod rise;
 pub mod snapshot;
 pub mod verdict;
 

@@ -197,6 +197,17 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_closure_has_the_name_of_the_function_that_it_is_in() {
+        let path = |function| frame(function, "").path();
+        for closure in ["mem::step::body::{{closure}}", "mem::step::{{closure}}::body::{closure#0}"]
+        {
+            assert_eq!(path(closure), "mem::step::body");
+        }
+        assert_eq!(path("mem::closures::step"), "mem::closures::step");
+        assert_eq!(path("{{closure}}"), "{{closure}}", "it has no other name");
+    }
+
+    #[test]
     fn a_stack_shows_only_the_program_and_candle() {
         let stack = Stack::trimmed([
             frame("memcheck_ledger::site::unwind::here", "memcheck-ledger/src/site/unwind.rs"),

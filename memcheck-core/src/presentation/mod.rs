@@ -1,5 +1,6 @@
 //! The presentation: findings and profiles as text and in short forms.
 
+pub mod by_line;
 pub mod digest;
 pub mod folded;
 pub mod profile;

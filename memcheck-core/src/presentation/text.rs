@@ -8,8 +8,8 @@ use crate::measurement::unknown_reads::UnknownReads;
 use crate::presentation::sizes;
 use crate::size::{self, Size};
 
+use entries::LineEntry;
 pub use entries::blocks;
-use entries::{LineEntry, by_line};
 
 /// The part of a finding that is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub enum LinePart {
     Message,
     /// A line of the program.
     Place,
+    /// The text of that line, which only some reports have.
+    Source,
     /// The operation and the tensor that were allocated.
     Operation,
     /// How much: blocks and bytes.
@@ -114,8 +116,10 @@ pub fn parts(finding: &Finding, extent: Much) -> Vec<Line> {
         "more holder that shrank",
         "more holders that shrank",
     ));
+    let others = finding.other_holders.iter();
+    lines.extend(others.map(|others| line(LinePart::More, format!("  {}", grown(others)))));
     let entries: Vec<LineEntry> = match extent {
-        Much::Few => by_line(&finding.sites),
+        Much::Few => self::entries::entries(&finding.sites),
         Much::All => finding.sites.iter().map(|site| LineEntry::new(&[site])).collect(),
     };
     let most = extent.limit(most_entries(finding), entries.len());
@@ -126,8 +130,16 @@ pub fn parts(finding: &Finding, extent: Much) -> Vec<Line> {
     lines.extend(finding.kept_through.as_ref().map(kept_through));
     if let Some(cause) = &finding.cause {
         lines.push(line(LinePart::Cause, format!("  cause: {} ({})", cause.title, cause.code)));
-        lines.push(line(LinePart::Cause, format!("    evidence: {}", cause.evidence)));
+    }
+    if let Some(evidence) = finding.evidence() {
+        let indent = if finding.cause.is_some() { "    " } else { "  " };
+        lines.push(line(LinePart::Cause, format!("{indent}evidence: {evidence}")));
+    }
+    if let Some(cause) = &finding.cause {
         lines.push(line(LinePart::Remedy, format!("    remedy: {}", cause.remedy)));
+    } else if let Some(rise) = finding.reason() {
+        lines.push(line(LinePart::Cause, format!("  cause: {}", rise.cause)));
+        lines.push(line(LinePart::Remedy, format!("    remedy: {}", rise.remedy)));
     }
     if most > 0 {
         lines.extend(sites(others, most - first.len(), finding.code));
@@ -236,19 +248,21 @@ fn sites(all: &[LineEntry], most: usize, code: Code) -> Vec<Line> {
 
 /// Formats a holder that has more bytes at the peak than in the baseline, or fewer.
 pub fn grown(holder: &GrownHolder) -> String {
-    let GrownHolder { holder: label, place, then, now, is_unlisted } = holder;
+    let GrownHolder { place, then, now, .. } = holder;
     let (sign, difference) = (if now < then { '-' } else { '+' }, now.abs_diff(*then));
     let was = match (*then, *now) {
-        (0, _) if *is_unlisted => "not among the largest of the baseline".to_owned(),
+        (0, _) if holder.is_unlisted => "not among the largest of the baseline".to_owned(),
         (0, _) => "new at the peak".to_owned(),
         (then, 0) => format!("was {}, is gone", Size(then)),
         (then, now) => {
+            let [before, after] = sizes::apart(then, now);
             let share = sizes::share(then, now).map(|share| format!(", {share}"));
-            format!("was {}{}", Size(then), share.unwrap_or_default())
+            format!("{before} → {after}{}", share.unwrap_or_default())
         }
     };
     let place = place.as_ref().map(|place| format!(" at {place}")).unwrap_or_default();
-    format!("{sign}{} {label}{place} ({was})", Size(difference))
+    let setup = if holder.is_setup { ", before the iterations" } else { "" };
+    format!("{sign}{} {}{place} ({was}{setup})", Size(difference), holder.description())
 }
 
 #[cfg(test)]
@@ -337,7 +351,7 @@ mod tests {
             place: (now > 0).then(|| "src/model.rs:42".to_owned()),
             then,
             now,
-            is_unlisted: false,
+            ..GrownHolder::default()
         };
         let site = Site { file: Some("src/unchanged.rs".into()), count: 1, ..Site::default() };
         let mut finding = Finding {
@@ -349,8 +363,11 @@ mod tests {
         let expected = [
             "peak-regression: higher",
             "  +4.00 KiB softmax at src/model.rs:42 (new at the peak)",
-            "  +1.00 KiB matmul at src/model.rs:42 (was 2.00 KiB, +50.0%)",
+            "  +1.00 KiB matmul at src/model.rs:42 (2.00 KiB → 3.00 KiB, +50.0%)",
             "  -4.00 KiB relu (was 4.00 KiB, is gone)",
+            "  cause: 1 call site is new, or its tensor lives longer than before; 1 call site holds \
+             more memory at the peak than in the baseline",
+            "    remedy: remove the allocation, or drop its tensor before the peak",
         ];
         assert_eq!(lines(&finding, Much::Few), expected);
         assert!(lines(&finding, Much::All).iter().any(|line| line.contains("unchanged")));
@@ -358,6 +375,21 @@ mod tests {
         let unlisted =
             "  +4.00 KiB softmax at src/model.rs:42 (not among the largest of the baseline)";
         assert_eq!(lines(&finding, Much::Few)[1], unlisted);
+        finding.grown = vec![GrownHolder {
+            was_tensor: Some("[128,8] f32".to_owned()),
+            is_setup: true,
+            ..holder("randn [192,8] f32", 4_096, 6_144)
+        }];
+        finding.other_holders =
+            Some(GrownHolder { place: None, ..holder("other call sites", 9, 1) });
+        let few = lines(&finding, Much::Few);
+        let larger = "  +2.00 KiB randn [128,8] → [192,8] f32 at src/model.rs:42 (4.00 KiB → 6.00 KiB, \
+                      +50.0%, before the iterations)";
+        assert_eq!(
+            [few[1].as_str(), few[3].as_str()],
+            [larger, "  -8 B other call sites (9 B → 1 B, -88.9%)"]
+        );
+        finding.other_holders = None;
         finding.grown = vec![holder("softmax", 0, 1_024); 5];
         let few = lines(&finding, Much::Few);
         assert!(

@@ -134,7 +134,7 @@ fn is_about_the_build(line: &str) -> bool {
 
 /// How many iterations fit into `evidence` depends on the machine.
 fn without_last_iteration(line: &str) -> String {
-    const BEFORE: &str = "the growth goes on to iteration ";
+    const BEFORE: &str = "memory still grows in iteration ";
     let Some((before, number)) = line.split_once(BEFORE) else { return line.to_owned() };
     let after = number.trim_start_matches(|c: char| c.is_ascii_digit() || c == ',');
     format!("{before}{BEFORE}NUMBER{after}")

@@ -50,8 +50,14 @@ pub(super) fn explained(finding: &Finding, consequences: &[&Finding]) -> String 
         format!("{before}{}:{}{after}", at.file, at.line)
     }));
     if let Some(cause) = &finding.cause {
-        lines.push(format!("cause: {} ({}): {}", cause.title, cause.code, cause.evidence));
+        lines.push(format!("cause: {} ({})", cause.title, cause.code));
+    }
+    lines.extend(finding.evidence().map(|evidence| format!("evidence: {evidence}")));
+    if let Some(cause) = &finding.cause {
         lines.push(format!("remedy: {}", cause.remedy));
+    } else if let Some(rise) = finding.reason() {
+        lines.push(format!("cause: {}", rise.cause));
+        lines.push(format!("remedy: {}", rise.remedy));
     }
     lines.join("\n")
 }

@@ -44,17 +44,19 @@ fn shown(outcome: &TestOutcome) -> Vec<(&'static str, String)> {
     let next = &sarif["runs"][0]["results"][0]["properties"]["nextStep"];
     let annotation = every::annotations().of_test(&task, outcome).remove(0).text;
     let annotation = annotation.replace("%0A", "\n").replace("%25", "%");
+    let codes = next_step::codes(&outcome.verdict);
     let mut terminal = every::terminal();
     terminal.keep_failure(&task, outcome);
-    let failures = terminal.failures().join("  ");
-    let failures =
-        console::strip_ansi_codes(&crate::system::escape::terminal(&failures)).into_owned();
+    let failures = crate::system::escape::terminal(&terminal.failures().join("\n"));
+    let failures = console::strip_ansi_codes(&failures).into_owned();
+    // The test with its codes, the cause, and the command.
+    let (_, below) = failures.split_once(&codes).unwrap();
+    let command = below.lines().last().unwrap_or_default().trim();
     let html = report("html");
     let html = readable(after(&html, "next: </strong>"));
     let xml = report("junit").replace("&apos;", "'").replace("&amp;", "&");
-    let codes = next_step::codes(&outcome.verdict);
     vec![
-        ("terminal", after(&failures, &format!("{codes}  ")).trim().to_owned()),
+        ("terminal", command.to_owned()),
         ("annotation", after(&annotation, "next: ").to_owned()),
         ("sarif", next.as_str().unwrap().to_owned()),
         ("junit", after(&xml, "next: ").trim_end_matches("</failure>").to_owned()),

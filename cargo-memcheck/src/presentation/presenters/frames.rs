@@ -4,7 +4,7 @@ use memcheck_core::measurement::stack::{Frame, TEST};
 
 /// The function without modules. The functions that `#[mem_test]` makes of a test have its name.
 pub(super) fn name(frame: &Frame, test: &str) -> String {
-    let function = frame.enclosing();
+    let function = frame.path();
     let is_made = ["body", TEST].iter().any(|made| {
         let of = function.strip_suffix(made).and_then(|path| path.strip_suffix("::"));
         of.is_some_and(|of| of == test || of.ends_with(&format!("::{test}")))

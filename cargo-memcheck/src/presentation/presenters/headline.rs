@@ -157,8 +157,8 @@ fn the_readmes_example_begins_with_the_line_of_the_loss_in_every_form() {
     let outcome = outcome(&README);
     let Finding { code, cause, .. } = &outcome.verdict.findings[0];
     assert_eq!((*code, cause.as_ref().unwrap().code.as_str()), (Code::Leak, "graph-kept"));
-    let line = "tests/mem.rs:11 (mem::training_step::body::{{closure}})";
-    let function = "mem::training_step::body::{{closure}}";
+    let line = "tests/mem.rs:11 (mem::training_step::body)";
+    let function = "mem::training_step::body";
     assert_eq!(
         shown(&outcome),
         [
@@ -176,7 +176,7 @@ fn the_readmes_example_begins_with_the_line_of_the_loss_in_every_form() {
 #[test]
 fn a_loss_of_several_lines_begins_with_the_line_that_keeps_it_in_every_form() {
     let outcome = outcome(&LAYERED);
-    let line = "allocated in calls at tests/mem.rs:11 (mem::training_step::body::{{closure}})";
+    let line = "allocated in calls at tests/mem.rs:11 (mem::training_step::body)";
     let shown = shown(&outcome);
     for (form, text) in &shown {
         let expected = match *form {
@@ -184,9 +184,7 @@ fn a_loss_of_several_lines_begins_with_the_line_that_keeps_it_in_every_form() {
             "sarif" => r#""tests/mem.rs" {"startLine":11}"#,
             "markdown" => "in calls at tests/mem.rs:11",
             "html" => "tests/mem.rs:11",
-            "json" => {
-                r#"{"file":"tests/mem.rs","line":11,"function":"mem::training_step::body::{{closure}}"}"#
-            }
+            "json" => r#"{"file":"tests/mem.rs","line":11,"function":"mem::training_step::body"}"#,
             _ => line,
         };
         assert_eq!(text, expected, "{form}");

@@ -76,14 +76,16 @@ fn finding(text: &str) -> Finding {
         kept_through: Some(HeadLine { file: text.to_owned(), line: 1, function: some() }),
         sites: vec![site],
         grown: vec![GrownHolder {
-            holder: text.to_owned(),
-            place: Some(text.to_owned()),
+            holder: format!("{text} [1] f32"),
+            was_tensor: some(),
+            place: some(),
             now: 1,
             ..GrownHolder::default()
         }],
         shrunk: vec![GrownHolder { holder: text.to_owned(), then: 1, ..GrownHolder::default() }],
         cause: Some(cause),
         hint: some(),
+        longer_run: some(),
         ..Finding::new(Code::Leak, text)
     }
 }
@@ -430,9 +432,10 @@ fn the_markdown_page_has_no_markup_of_the_strings() {
                 }
                 NodeValue::Table(table) => {
                     tables += 1;
-                    let most = (1 + strings.len(), 6);
-                    assert_eq!(table.num_columns, most.1, "{strings:?}:\n{page}");
-                    assert!(table.num_rows <= most.0, "{strings:?}:\n{page}");
+                    // The failures, and all tests.
+                    let columns = if tables == 1 && strings.len() > 1 { 4 } else { 7 };
+                    assert_eq!(table.num_columns, columns, "{strings:?}:\n{page}");
+                    assert!(table.num_rows <= 1 + strings.len(), "{strings:?}:\n{page}");
                 }
                 NodeValue::Heading(_) => headings += 1,
                 _ => {}
@@ -441,7 +444,8 @@ fn the_markdown_page_has_no_markup_of_the_strings() {
         // A page that is full has fewer of both.
         let is_full = page.contains(" are left out: the page is full.");
         if !is_full {
-            assert_eq!((tables, headings), (1, 1 + strings.len()), "{strings:?}:\n{page}");
+            let expected = (1 + usize::from(strings.len() > 1), 1 + strings.len());
+            assert_eq!((tables, headings), expected, "{strings:?}:\n{page}");
         }
     }
 }

@@ -156,6 +156,7 @@ fn summary(tally: &Tally, exit_code: u8) -> SummaryLine<'_> {
         failed,
         new,
         new_tests: _,
+        new_pending: _,
         not_measured,
         no_device: _,
         ignored,

@@ -3,6 +3,7 @@
 //! receive the same events, in the order of the run.
 
 mod annotations;
+mod brief;
 mod broadcast;
 #[cfg(feature = "comparison")]
 pub(crate) mod comparison;
@@ -38,6 +39,7 @@ pub(crate) mod profile;
 #[cfg(test)]
 pub(crate) mod recorded;
 pub(crate) mod reports;
+mod source_lines;
 mod stopped;
 pub(crate) mod style;
 mod summary;

@@ -88,6 +88,18 @@ pub(super) fn place(output: &[impl AsRef<str>]) -> Option<PanicPlace> {
     Path::new(file).is_relative().then_some(PanicPlace { line, callers })
 }
 
+/// The frames in a text, such as `called from src/a.rs:7 (app::step)`.
+pub(super) fn frames(text: &str) -> Vec<PanicLine> {
+    text.lines().filter_map(frame).collect()
+}
+
+/// The frame of a line that has nothing else.
+pub(super) fn frame(line: &str) -> Option<PanicLine> {
+    let line = line.trim();
+    let text = line.strip_prefix("called from ").or_else(|| line.strip_prefix("at "))?;
+    PanicLine::parse(text)
+}
+
 /// The place of the panic that a finding is about.
 fn reported(output: &[impl AsRef<str>], findings: &[Finding]) -> Option<PanicPlace> {
     let failed = findings.iter().any(|finding| finding.code == Code::TestFailed);

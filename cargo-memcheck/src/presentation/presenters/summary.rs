@@ -1,5 +1,6 @@
 //! The summary at the end of a run, with commands for the next steps.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use memcheck_core::wire::exit;
@@ -11,12 +12,28 @@ use crate::invocation::suggestion::suggestion;
 use crate::invocation::values::NoTests;
 use crate::presentation::tally::{Repeated, Tally};
 
+/// The results of the tests, and how many lack a baseline.
 pub(super) fn counts(tally: &Tally) -> String {
+    // These tests are counted by their result, too.
+    let without = match tally.new {
+        0 => String::new(),
+        1 if tally.ran() == 1 => " (1 without a baseline)".to_owned(),
+        new if new == tally.ran() => " (all without a baseline)".to_owned(),
+        // A test that did not end has no figures to compare.
+        1 => " (1 measured test without a baseline)".to_owned(),
+        new => format!(" ({new} measured tests without a baseline)"),
+    };
+    results(tally) + &without
+}
+
+/// `3 passed, 0 failed`.
+pub(super) fn results(tally: &Tally) -> String {
     let Tally {
         passed,
         failed,
-        new,
+        new: _,
         new_tests: _,
+        new_pending: _,
         not_measured,
         ignored,
         needs_review,
@@ -49,16 +66,36 @@ pub(super) fn counts(tally: &Tally) -> String {
         }
     }
     parts.extend(tally.is_incomplete().then(|| "incomplete".to_owned()));
-    // These tests are counted above, by their result.
-    let without = match *new {
+    parts.join(", ")
+}
+
+/// True if the last line of the summary names the tests that lack nothing but a baseline, with the
+/// command that accepts them.
+pub(super) fn names_new_tests(tally: &Tally, pending: &Pending) -> bool {
+    let named: BTreeSet<&String> = tally.new_pending.iter().collect();
+    *pending != Pending::Unlisted && named.into_iter().eq(&tally.new_tests) && tally.new > 0
+}
+
+/// `2 pending snapshots of tests without a baseline (decode, prefill)`. If others are pending too, these
+/// are a part of them.
+fn pending_snapshots(tally: &Tally) -> String {
+    let of =
+        |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+    let (count, new) = (tally.pending.len(), tally.new_pending.len().min(tally.pending.len()));
+    let all = of(count, "pending snapshot");
+    let names: BTreeSet<&str> = tally.new_pending.iter().map(String::as_str).collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    let shown = names[..names.len().min(MOST_NEW)].join(", ");
+    let more = match names.len().saturating_sub(MOST_NEW) {
         0 => String::new(),
-        1 if tally.ran() == 1 => " (1 without a baseline)".to_owned(),
-        new if new == tally.ran() => " (all without a baseline)".to_owned(),
-        // A test that did not end has no figures to compare.
-        1 => " (1 measured test without a baseline)".to_owned(),
-        new => format!(" ({new} measured tests without a baseline)"),
+        more => format!(" and {more} more"),
     };
-    parts.join(", ") + &without
+    match new {
+        0 => all,
+        1 if count == 1 => format!("{all} of a test without a baseline ({shown})"),
+        new if new == count => format!("{all} of tests without a baseline ({shown}{more})"),
+        new => format!("{all}, {new} of them without a baseline ({shown}{more})"),
+    }
 }
 
 /// `without a baseline: decode, llama::kv_cache`; `None` if all tests lack one.
@@ -95,6 +132,8 @@ pub(super) fn unprinted(notes: usize) -> Option<String> {
     Some(format!("{what} on passing tests: --verbose shows {them}"))
 }
 
+/// More tests without a baseline are counted, because they are many in a first run.
+const MOST_NEW: usize = 3;
 /// More tests are counted.
 const MOST_NAMES: usize = 8;
 
@@ -185,8 +224,7 @@ pub(super) fn next_steps(
         lines.push(format!("denied: {} (exit code {})", codes.join(", "), exit::DENIED));
     }
     if !tally.pending.is_empty() {
-        let count = tally.pending.len();
-        let what = format!("{count} pending snapshot{}", if count == 1 { "" } else { "s" });
+        let what = pending_snapshots(tally);
         let next = |command: PrintedCommand, words: &[&str]| {
             let words = words.iter().copied().chain(baselines.iter().map(String::as_str));
             style::hint(&command.with(words))
@@ -254,6 +292,36 @@ mod tests {
         assert_eq!(counts(&all), "1 passed, 4 failed, 1 ignored (all without a baseline)");
         assert_eq!(without_baseline(&all), None);
         assert_eq!(without_baseline(&tally(0, &[])), None);
+    }
+
+    #[test]
+    fn the_line_of_the_pending_snapshots_names_three_of_the_new_tests() {
+        let names = |count: usize| (0..count).map(|test| format!("t{test}")).collect::<Vec<_>>();
+        let with = |new: usize, pending: usize| {
+            let new_tests = names(new).into_iter().collect();
+            let pending = names(pending).into_iter().map(Into::into).collect();
+            Tally {
+                passed: 9,
+                new,
+                new_tests,
+                new_pending: names(new),
+                pending,
+                ..Tally::default()
+            }
+        };
+        let text = |new, pending| pending_snapshots(&with(new, pending));
+        assert_eq!(text(0, 2), "2 pending snapshots");
+        assert_eq!(text(1, 1), "1 pending snapshot of a test without a baseline (t0)");
+        assert_eq!(text(2, 2), "2 pending snapshots of tests without a baseline (t0, t1)");
+        let five = "5 pending snapshots of tests without a baseline (t0, t1, t2 and 2 more)";
+        assert_eq!(text(5, 5), five);
+        assert_eq!(text(1, 3), "3 pending snapshots, 1 of them without a baseline (t0)");
+        let all = with(2, 2);
+        assert!(names_new_tests(&all, &Pending::NextToBaselines));
+        assert!(!names_new_tests(&all, &Pending::Unlisted), "there is no such line");
+        let failed = Tally { new_pending: names(1), ..all };
+        assert!(!names_new_tests(&failed, &Pending::NextToBaselines), "t1 has no snapshot");
+        assert!(!names_new_tests(&with(0, 2), &Pending::NextToBaselines));
     }
 
     #[test]

@@ -1,33 +1,39 @@
 //! The output for people: one line for each test, its findings, a progress bar and a summary. All
 //! of it goes to stderr.
 
+mod failed;
 mod hyperlinks;
 mod layout;
 mod output;
 mod progress;
 mod slowest;
+mod source_line;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use memcheck_core::judgement::finding::{Class, Code, Finding, Level};
 use memcheck_core::judgement::verdict::Status;
-use memcheck_core::measurement::soak;
 use memcheck_core::presentation::text::{Line, LinePart};
 use memcheck_core::size::Size;
 use memcheck_core::space::Space;
 use memcheck_core::wire::exit;
-use memcheck_core::wire::protocol::{Progress, SoakTime};
+use memcheck_core::wire::protocol::Progress;
 
 use findings::Folded;
 use hyperlinks::Hyperlinks;
 use layout::INDENT;
+use progress::RunningTest;
 
 use super::live::{Live, Moment};
 
+use super::brief;
 use super::notes::TestNotes;
+use super::source_lines::SourceLines;
 use super::{driver_lines, findings, next_step, style, summary};
 use crate::build::leg::Leg;
 use crate::discovery::task::{Task, TestOutcome};
@@ -35,6 +41,7 @@ use crate::execution::note::Note;
 use crate::invocation::options::{Pending, ReportContext, baselines_flag};
 use crate::invocation::values::{NoTests, Verbosity};
 use crate::presentation::events::Presenter;
+use crate::presentation::origin::RunOrigin;
 use crate::presentation::tally::Tally;
 use crate::system::escape;
 use crate::system::printing::{eprint_lines, print_above};
@@ -51,10 +58,13 @@ pub(crate) struct Terminal {
     several_legs: bool,
     /// The results are those of an earlier run.
     is_replay: bool,
-    running: BTreeMap<(String, String), String>,
+    running: BTreeMap<(String, String), RunningTest>,
+    /// The bar shows no guess of the time that is left.
+    is_extended: Arc<AtomicBool>,
     /// Columns of the terminal.
     columns: Option<usize>,
     hyperlinks: Option<Hyperlinks>,
+    sources: SourceLines,
     /// Failures of the leg.
     failed: usize,
     /// The tests that ran, with their wall time.
@@ -63,7 +73,7 @@ pub(crate) struct Terminal {
     ignored: Vec<String>,
     /// The notes about tests that passed which only verbose output has.
     unprinted_notes: usize,
-    /// The tests that failed, each with the next command.
+    /// The tests that failed, each with its line, its cause and the next command.
     failures: Vec<String>,
     live: Live,
     /// The time of the last line of a live view.
@@ -78,8 +88,10 @@ const NAMED: usize = 3;
 
 impl Terminal {
     pub(crate) fn new(report_context: &ReportContext<'_>, legs: usize) -> Self {
+        let is_extended = Arc::new(AtomicBool::new(false));
         Self {
-            bar: progress::bar(),
+            bar: progress::bar(Arc::clone(&is_extended)),
+            is_extended,
             verbosity: report_context.reporting.verbosity,
             capture: report_context.capture,
             pending: report_context.pending.clone(),
@@ -94,6 +106,7 @@ impl Terminal {
                 report_context.roots.workspace,
                 report_context.reporting.editor.as_deref(),
             ),
+            sources: SourceLines::new(report_context.roots.workspace),
             failed: 0,
             times: Vec::new(),
             ignored: Vec::new(),
@@ -125,7 +138,7 @@ impl Terminal {
         }
     }
 
-    /// `FAIL app::mem llama::kv_cache: leak  cargo memcheck profile …`.
+    /// `FAIL app::mem llama::kv_cache: leak  src/model.rs:34`, and below it the cause and the command.
     pub(super) fn keep_failure(&mut self, task: &Task, outcome: &TestOutcome) {
         let verdict = &outcome.verdict;
         if matches!(verdict.status, Status::Passed | Status::Ignored) {
@@ -133,18 +146,9 @@ impl Terminal {
         }
         self.failed += 1;
         let leg = if self.several_legs { format!(" ({})", task.leg.name()) } else { String::new() };
-        let next = next_step::first(task, outcome)
-            .map(|step| style::hint(&step.command(task, &self.baselines_flag)));
-        let failure = format!(
-            "{} {} {}{}: {}",
-            style::status(verdict.status),
-            style::dim(&task.binary.id),
-            style::strong(task.name()),
-            style::dim(&leg),
-            next_step::codes(verdict),
-        );
-        let next = next.unwrap_or_default();
-        self.failures.extend(layout::with_command(&failure, &next, INDENT, self.columns));
+        let next = next_step::first(task, outcome);
+        let next = next.map(|step| step.command(task, &self.baselines_flag));
+        self.failures.extend(failed::lines(task, outcome, &leg, next, self.columns));
     }
 
     #[cfg(test)]
@@ -154,10 +158,12 @@ impl Terminal {
 
     fn refresh(&self) {
         let mut running = self.running.iter();
-        let first = running.next().map(|((_, test), at)| (test.as_str(), at.as_str()));
+        let first = running.next().map(|((_, test), at)| (test.as_str(), at));
         let message =
             progress::RunningMessage { failed: self.failed, first, others: running.count() };
         let room = self.columns.map(|columns| progress::room(&self.bar, columns));
+        let is_extended = self.running.values().any(|test| test.is_extended);
+        self.is_extended.store(is_extended, Ordering::Relaxed);
         self.bar.set_message(escape::line(&message.fitted(room)));
     }
 
@@ -268,6 +274,11 @@ impl Terminal {
             if finding.code == Code::TestFailed {
                 output::add_place(&mut parts, outcome);
             }
+            if let Some((file, line)) = brief::line_of(finding, outcome)
+                && let Some(text) = self.sources.line(&file, line)
+            {
+                source_line::add(&mut parts, (&file, line), &text, self.columns);
+            }
             let remedy = parts.iter().position(|line| line.part == LinePart::Remedy);
             let is_end = findings::is_end(finding);
             let remedy = parts.split_off(remedy.filter(|_| is_end).unwrap_or(parts.len()));
@@ -368,10 +379,10 @@ fn judges_process(outcome: &TestOutcome) -> bool {
 }
 
 /// `ok on cpu: 3 passed, 0 failed in 0.83s of test time`.
-fn verdict(place: &str, tally: &Tally, ok: bool) -> String {
+fn verdict(place: &str, (tally, counts): (&Tally, &str), ok: bool) -> String {
     let result = if ok { style::strong("ok") } else { style::error("not ok") };
     let seconds = tally.took.as_secs_f64();
-    format!("{result}{place}: {} in {seconds:.2}s of test time", summary::counts(tally))
+    format!("{result}{place}: {counts} in {seconds:.2}s of test time")
 }
 
 /// Tests of two binaries can have the same name and run at the same time.
@@ -380,6 +391,10 @@ fn key(task: &Task) -> (String, String) {
 }
 
 impl Presenter for Terminal {
+    fn run_started(&mut self, run: &RunOrigin) {
+        self.sources.begin(run);
+    }
+
     fn leg_started(&mut self, leg: &Leg, tests: usize) {
         self.print_ignored();
         self.failed = 0;
@@ -403,27 +418,17 @@ impl Presenter for Terminal {
     }
 
     fn test_started(&mut self, task: &Task) {
-        self.running.insert(key(task), String::new());
+        self.running.insert(key(task), RunningTest::default());
         self.refresh();
     }
 
     fn progress(&mut self, task: &Task, progress: &Progress) {
-        let Progress { iteration, of, live, soak, view } = progress;
-        if let Some(view) = view {
+        if let Some(view) = &progress.view {
             let moment = self.live.moment(task, progress, view);
             return self.show(&moment);
         }
-        let live = Size(*live);
-        let at = match soak {
-            Some(SoakTime { elapsed, asked }) => {
-                let time = |seconds: u64| soak::shown(seconds.saturating_mul(1_000));
-                let (elapsed, asked) = (time(*elapsed), time(*asked));
-                format!("iteration {iteration}  {elapsed} of {asked}  {live} live")
-            }
-            None => format!("iteration {iteration}/{of}  {live} live"),
-        };
         if let Some(known) = self.running.get_mut(&key(task)) {
-            *known = at;
+            *known = RunningTest::new(progress, &task.limits);
         }
         self.refresh();
     }
@@ -463,19 +468,22 @@ impl Presenter for Terminal {
         if self.several_legs && self.verbosity > Verbosity::Quiet {
             // The summary reports if no test ran at all.
             let ok = tally.exit_code(NoTests::Pass) == exit::OK && tally.not_run == 0;
-            self.print(&[verdict(&format!(" on {}", leg.name()), tally, ok)]);
+            let counts = summary::counts(tally);
+            self.print(&[verdict(&format!(" on {}", leg.name()), (tally, &counts), ok)]);
         }
     }
 
     fn finished(&mut self, tally: &Tally, exit_code: u8) {
         self.bar.finish_and_clear();
         self.print_ignored();
-        let mut lines = vec![verdict("", tally, exit_code == exit::OK)];
+        let names_new = summary::names_new_tests(tally, &self.pending);
+        let counts = if names_new { summary::results(tally) } else { summary::counts(tally) };
+        let mut lines = vec![verdict("", (tally, &counts), exit_code == exit::OK)];
         lines.append(&mut self.failures);
         if self.verbosity == Verbosity::Verbose {
             lines.extend(slowest::lines(std::mem::take(&mut self.times)));
         }
-        lines.extend(summary::without_baseline(tally));
+        lines.extend(summary::without_baseline(tally).filter(|_| !names_new));
         lines.extend(summary::repeated(tally));
         lines.extend(summary::unprinted(self.unprinted_notes).map(|line| style::dim(&line)));
         let pending = (&self.pending, self.baselines_flag.as_slice());

@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use memcheck_core::growth::survivors::{Growth, Pattern};
 use memcheck_core::judgement::diagnosis::Cause;
 use memcheck_core::judgement::finding::{Code, Finding, GrownHolder, HeadLine, Level, Site, Via};
+use memcheck_core::judgement::rise::{Rise, RiseKind};
 use memcheck_core::limits::Source;
 use memcheck_core::measurement::driver::{Item, Occupant, Untracked};
 use memcheck_core::measurement::fault_sweep::SweepResult;
@@ -60,10 +61,12 @@ fn finding() -> Finding {
     };
     let holder = || GrownHolder {
         holder: "h".to_owned(),
+        was_tensor: some(),
         place: some(),
         then: 0,
         now: 1,
         is_unlisted: true,
+        is_setup: true,
     };
     let text = || "x".to_owned();
     Finding {
@@ -75,11 +78,14 @@ fn finding() -> Finding {
         baseline: Some(1),
         range: Some(range()),
         hint: some(),
+        longer_run: some(),
         keeps_at: Some(HeadLine { file: text(), line: 1, function: some() }),
         kept_through: Some(HeadLine { file: text(), line: 1, function: some() }),
         sites: vec![site],
         grown: vec![holder()],
         shrunk: vec![holder()],
+        other_holders: Some(holder()),
+        rise: Some(Rise { kind: RiseKind::New, cause: text(), remedy: text() }),
         cause: Some(Cause { code: text(), title: text(), evidence: text(), remedy: text() }),
         ..Finding::new(Code::Leak, "message")
     }

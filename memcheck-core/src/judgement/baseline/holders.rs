@@ -1,5 +1,7 @@
 //! The holders of the memory at the peak, as a baseline keeps them.
 
+mod pairing;
+
 use std::collections::BTreeMap;
 
 use super::super::yaml;
@@ -8,6 +10,7 @@ use crate::judgement::blame;
 use crate::judgement::finding::GrownHolder;
 use crate::measurement::record::Record;
 use crate::space::Space;
+use pairing::{Labels, Pair, pairs};
 
 /// For each space, so that even a large snapshot has only some kilobytes.
 const KEPT_HOLDERS: usize = 12;
@@ -41,83 +44,57 @@ impl Holders {
     /// missing in `then` is left out if `then` may have dropped it for being too small.
     pub fn grown(&self, then: &Self, space: Space) -> Vec<GrownHolder> {
         let none = BTreeMap::new();
-        let before = then.0.get(&space).unwrap_or(&none);
-        if before.is_empty() {
-            return Vec::new();
+        let of = |holders: &'_ Self| holders.0.get(&space).unwrap_or(&none).clone();
+        compare(&of(then), &of(self)).grown
+    }
+
+    /// The holders at the peak of a record with attribution that hold more of `space` than in this
+    /// baseline, and those that hold less, the largest difference first.
+    pub fn changes(&self, record: &Record, space: Space) -> HolderChanges {
+        let (Some(attribution), Some(then)) = (&record.attribution, self.0.get(&space)) else {
+            return HolderChanges::default();
+        };
+        compare(then, &blame::labels(attribution, space))
+    }
+}
+
+/// The holders that differ between two peaks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HolderChanges {
+    /// Those that hold more.
+    pub grown: Vec<GrownHolder>,
+    /// Those that hold less or are gone.
+    pub shrunk: Vec<GrownHolder>,
+}
+
+fn compare(then: &Labels, now: &Labels) -> HolderChanges {
+    if then.is_empty() {
+        return HolderChanges::default();
+    }
+    // A full list may have dropped holders up to the size of its smallest one.
+    let is_full = then.len() >= KEPT_HOLDERS;
+    let left_out = then.values().min().copied().filter(|_| is_full).unwrap_or(0);
+    let mut changes = HolderChanges::default();
+    for Pair { then, now } in pairs(then, now) {
+        let bytes = |of: Option<(&str, u64)>| of.map_or(0, |(_, bytes)| bytes);
+        let changed = GrownHolder {
+            holder: now.or(then).map(|(label, _)| label.to_owned()).unwrap_or_default(),
+            was_tensor: pairing::other_tensor(then, now),
+            then: bytes(then),
+            now: bytes(now),
+            is_unlisted: is_full && then.is_none(),
+            ..GrownHolder::default()
+        };
+        if changed.now < changed.then {
+            changes.shrunk.push(changed);
+        } else if changed.now > changed.then && (then.is_some() || changed.now > left_out) {
+            changes.grown.push(changed);
         }
-        // A full list may have dropped holders up to the size of its smallest one.
-        let is_full = before.len() >= KEPT_HOLDERS;
-        let left_out = before.values().min().copied().filter(|_| is_full).unwrap_or(0);
-        let now_of_space = self.0.get(&space).unwrap_or(&none);
-        let mut grown: Vec<GrownHolder> = now_of_space
-            .iter()
-            .map(|(holder, &now)| {
-                let known = counterpart(holder, now_of_space, before);
-                let then = known.unwrap_or(0);
-                let is_unlisted = is_full && known.is_none();
-                GrownHolder { holder: holder.clone(), place: None, then, now, is_unlisted }
-            })
-            .filter(|grown| grown.now > grown.then && !(grown.then == 0 && grown.now <= left_out))
-            .collect();
-        grown.sort_by_key(|grown| std::cmp::Reverse(grown.now - grown.then));
-        grown
     }
-
-    /// The holders of this baseline that hold less of `space` in a record with attribution, the
-    /// largest difference first.
-    pub fn shrunk(&self, record: &Record, space: Space) -> Vec<GrownHolder> {
-        let Some(attribution) = &record.attribution else { return Vec::new() };
-        let all = blame::labels(attribution, space);
-        let none = BTreeMap::new();
-        let of_space = self.0.get(&space).unwrap_or(&none);
-        let mut shrunk: Vec<GrownHolder> = of_space
-            .iter()
-            .map(|(holder, &then)| {
-                let now = counterpart(holder, of_space, &all).unwrap_or(0);
-                GrownHolder { holder: holder.clone(), then, now, ..GrownHolder::default() }
-            })
-            .filter(|holder| holder.now < holder.then)
-            .collect();
-        shrunk.sort_by_key(|holder| std::cmp::Reverse(holder.then - holder.now));
-        shrunk
+    for all in [&mut changes.grown, &mut changes.shrunk] {
+        all.sort_by_key(|changed| std::cmp::Reverse(changed.now.abs_diff(changed.then)));
     }
-}
-
-/// The bytes of a holder in the other run. The last tensor of a body can have no shape, because it
-/// is dropped before it is examined: then the one holder counts that differs in its shape only.
-fn counterpart(
-    label: &str,
-    own: &BTreeMap<String, u64>,
-    other: &BTreeMap<String, u64>,
-) -> Option<u64> {
-    if let Some(&bytes) = other.get(label) {
-        return Some(bytes);
-    }
-    let plain = without_shape(label);
-    let has_shape = plain != label;
-    let only = |labels: &BTreeMap<String, u64>, others: &BTreeMap<String, u64>, shaped: bool| {
-        let mut alike = labels.iter().filter(|(name, _)| {
-            let without = without_shape(name);
-            without == plain && (without != **name) == shaped && !others.contains_key(*name)
-        });
-        let first = alike.next().map(|(_, &bytes)| bytes);
-        first.filter(|_| alike.next().is_none())
-    };
-    only(own, other, has_shape)?;
-    only(other, own, !has_shape)
-}
-
-/// `matmul in attn` of `matmul [2,4] f32 in attn`.
-fn without_shape(label: &str) -> String {
-    let shape = label.find(" [").and_then(|start| {
-        let dtype = start + label[start..].find("] ")? + 2;
-        let length = label[dtype..].find(' ').unwrap_or(label.len() - dtype);
-        Some((start, dtype + length))
-    });
-    match shape {
-        Some((start, end)) => format!("{}{}", &label[..start], &label[end..]),
-        None => label.to_owned(),
-    }
+    changes
 }
 
 #[cfg(test)]
@@ -167,6 +144,81 @@ mod tests {
         assert_eq!(new(&all[..11], &all[1..]), ["place 11", "place 12"]);
     }
 
+    fn changes(then: &[(&str, u64)], now: &[(&str, u64)]) -> HolderChanges {
+        let labels = |all: &[(&str, u64)]| -> Labels {
+            all.iter().map(|(label, bytes)| ((*label).to_owned(), *bytes)).collect()
+        };
+        compare(&labels(then), &labels(now))
+    }
+
+    #[test]
+    fn a_larger_shape_is_the_same_holder_and_a_gone_one_is_listed() {
+        let then = [("randn [128,1024] f32", 512), ("relu [8] f32", 32), ("sum [1] f32", 4)];
+        let now = [("randn [192,1024] f32", 768), ("sum [1] f32", 4)];
+        let HolderChanges { grown, shrunk } = changes(&then, &now);
+        let [larger] = grown.as_slice() else { panic!("{grown:?}") };
+        assert_eq!((larger.then, larger.now), (512, 768));
+        assert_eq!(larger.was_tensor.as_deref(), Some("[128,1024] f32"));
+        let [gone] = shrunk.as_slice() else { panic!("{shrunk:?}") };
+        assert_eq!((gone.holder.as_str(), gone.then, gone.now), ("relu [8] f32", 32, 0));
+        // The same holders are not listed.
+        assert_eq!(changes(&then, &then), HolderChanges::default());
+    }
+
+    /// The holders of two runs that are taken from few names, so that many are alike.
+    fn random(next: &mut impl FnMut() -> u64, most: u64) -> Labels {
+        (0..next() % most)
+            .map(|_| {
+                let name = ["randn", "matmul", "new"][(next() % 3) as usize];
+                let (rows, columns) = (1 + next() % 4, 1 + next() % 3);
+                let label = match next() % 4 {
+                    0 => name.to_owned(),
+                    1 => format!("{name} [{rows}] f32 in attn"),
+                    _ => format!("{name} [{rows},{columns}] f32"),
+                };
+                (label, next() % 9)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_rows_of_any_two_peaks_add_up_to_the_difference() {
+        let mut state = 7_u64;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state >> 11
+        };
+        let (mut paired, mut rests) = (0, 0);
+        for _ in 0..3_000 {
+            let (mut then, now) = (random(&mut next, 24), random(&mut next, 24));
+            let sum = |labels: &Labels| labels.values().sum::<u64>();
+            let [was, is] = [sum(&then), sum(&now)];
+            while then.len() > KEPT_HOLDERS {
+                let (_, smallest) =
+                    then.iter().map(|(name, bytes)| (bytes, name.clone())).min().unwrap();
+                then.remove(&smallest);
+            }
+            let HolderChanges { grown, shrunk } = compare(&then, &now);
+            let rows = || grown.iter().chain(&shrunk);
+            let rest = GrownHolder::others(was, is, rows());
+            let total: i128 = rows().chain(&rest).map(GrownHolder::difference).sum();
+            assert_eq!(total, i128::from(is) - i128::from(was), "{then:?} {now:?}");
+            assert!(grown.iter().all(|row| row.difference() > 0));
+            assert!(shrunk.iter().all(|row| row.difference() < 0));
+            // Each holder of the two runs is in at most one row.
+            let mut names: Vec<&str> = rows().map(|row| row.holder.as_str()).collect();
+            let count = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), count, "{then:?} {now:?}");
+            paired += usize::from(rows().any(|row| row.was_tensor.is_some()));
+            rests += usize::from(rest.is_some());
+        }
+        assert!(paired > 300 && rests > 300, "{paired} {rests}");
+    }
+
     #[test]
     fn a_holder_whose_shape_is_unknown_in_one_run_is_not_new() {
         let space = Space::Cuda(0);
@@ -181,9 +233,8 @@ mod tests {
         let (plain, shaped) = ("zeros in attn", "zeros [2,4] f32 in attn");
         assert_eq!(new(&[(plain, 8)], &[(shaped, 8)]), []);
         assert_eq!(new(&[(shaped, 8)], &[(plain, 9)]), [(plain.to_owned(), 8)]);
-        // Another shape or scope is another holder, and so is one of two that fit.
-        for then in [&[("zeros [2,5] f32 in attn", 8)][..], &[("zeros in mlp", 8)], &[("zeros", 8)]]
-        {
+        // Another scope is another holder, and so is one of two that fit.
+        for then in [&[("zeros in mlp", 8)][..], &[("zeros", 8)]] {
             assert_eq!(new(then, &[(shaped, 9)]), [(shaped.to_owned(), 0)], "{then:?}");
         }
         let other = "zeros [4,4] f32 in attn";
@@ -191,7 +242,5 @@ mod tests {
         assert_eq!(new(&[(shaped, 8), (other, 8)], &[(plain, 9)]), [(plain.to_owned(), 0)]);
         assert_eq!(new(&[(plain, 8)], &[(other, 9), (shaped, 9)]), unknown);
         assert_eq!(new(&[(plain, 8)], &[(plain, 8), (shaped, 9)]), [(shaped.to_owned(), 0)]);
-        assert_eq!(without_shape("new [1] f32"), "new");
-        assert_eq!(without_shape("a [b"), "a [b");
     }
 }

@@ -18,7 +18,7 @@ impl Owners {
                 let user = stack.frames.iter().find(|frame| frame.mark().is_none());
                 // candle's own maps, such as that of a `VarMap`, are not caches.
                 let user = user.filter(|frame| !is_operation(frame));
-                owners.entry(passage).or_default().extend(user.map(Frame::enclosing));
+                owners.entry(passage).or_default().extend(user.map(Frame::path));
             }
         }
         Self(owners)
@@ -27,9 +27,8 @@ impl Owners {
     /// True if memory of this stack can be in a map or in a channel: its allocation passed through
     /// one, or a function that called it stores something in one.
     pub(super) fn stores(&self, stack: &Stack, passage: Passage) -> bool {
-        let of_function = |users: &HashSet<String>| {
-            callers(stack).any(|frame| users.contains(&frame.enclosing()))
-        };
+        let of_function =
+            |users: &HashSet<String>| callers(stack).any(|frame| users.contains(&frame.path()));
         stack.through.contains(&passage) || self.0.get(&passage).is_some_and(of_function)
     }
 

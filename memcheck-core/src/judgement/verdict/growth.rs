@@ -72,16 +72,9 @@ fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) 
     let replaced = groups
         .iter()
         .all(|group| matches!(group.reading.pattern, Pattern::Enlarged | Pattern::Amortized));
-    let survive_them = |count| survive(count, groups.first().copied());
-    let blocks_text = match (groups.as_slice(), groups.first().and_then(|only| only.block)) {
-        _ if replaced => "buffers are replaced by larger ones".to_owned(),
-        ([_], Some(block)) => {
-            format!("{} of {} {}", blocks(count), both(block), survive_them(count))
-        }
-        (all, _) => {
-            let bytes = all.iter().map(|group| group.bytes()).sum();
-            format!("{} {}, {} in all", blocks(count), survive_them(count), both(bytes))
-        }
+    let blocks_text = match replaced {
+        true => "buffers are replaced by larger ones".to_owned(),
+        false => still_live(count, groups.first().copied()),
     };
     let small_blocks = match record.spaces.get(&Space::HostSmall) {
         Some(small)
@@ -93,16 +86,14 @@ fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) 
         }
         _ => String::new(),
     };
-    let (least, through) = match measured.growth {
-        Growth::Found { whole, iterations, .. } => (
-            if whole { "" } else { "at least " },
-            format!(
-                "; the growth goes on to iteration {}{}",
-                exact(iterations.into()),
-                cut_short(record)
-            ),
-        ),
-        _ => ("", String::new()),
+    let (least, longer_run) = match measured.growth {
+        Growth::Found { whole, iterations, .. } => {
+            let last = exact(iterations.into());
+            let still = format!("memory still grows in iteration {last}{}", cut_short(record));
+            let confirms = if evidence.is_longer { "a longer run confirms it: " } else { "" };
+            (if whole { "" } else { "at least " }, Some(format!("{confirms}{still}")))
+        }
+        _ => ("", None),
     };
     // The rules know the habits of programs that use candle.
     let cause = (space != Space::CHeap).then(|| diagnosis::diagnose(&evidence)).flatten();
@@ -114,11 +105,11 @@ fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) 
         sites,
         kept_through: holds_graph.then(|| blame::kept_through(record, space)).flatten(),
         cause,
+        longer_run,
         ..Finding::new(
             Code::Leak,
             format!(
-                "{space} grows by {least}{} per iteration{small_blocks}{} (limit {}): \
-                 {blocks_text}{through}",
+                "{space} grows by {least}{} per iteration{small_blocks}{} (limit {}): {blocks_text}",
                 both(growth),
                 accelerates(&groups),
                 both(limit)
@@ -276,9 +267,10 @@ pub(super) fn pool_growth(
     })
 }
 
-/// The verb for `count` blocks, with the iterations that the series of a group stand for.
-fn survive(count: u64, group: Option<&Group>) -> String {
-    let verb = if count == 1 { "survives" } else { "survive" };
+/// `20 blocks from the 10 measured iterations are still live`, with the iterations that the series of a
+/// group stand for.
+fn still_live(count: u64, group: Option<&Group>) -> String {
+    let verb = if count == 1 { "is" } else { "are" };
     let iterations = group.map_or(0, Group::iterations);
     let window = match group.and_then(|group| group.skipped) {
         Some(skipped) => {
@@ -289,7 +281,7 @@ fn survive(count: u64, group: Option<&Group>) -> String {
             format!("the {}", counted(iterations, "measured iteration", "measured iterations"))
         }
     };
-    format!("allocated in {window} {verb}")
+    format!("{} from {window} {verb} still live", blocks(count))
 }
 
 /// The pool and NVML figures of a simulated device are estimates.

@@ -1,13 +1,17 @@
 //! Compares the figures with the baseline: regressions, improvements, uncomparable baselines. No hint
 //! advises to accept figures, because only the writer of the pending snapshot knows if there is one.
 
-use crate::judgement::baseline::{self, Baseline, BaselineChange, Figures, Holders};
-use crate::judgement::blame;
-use crate::judgement::finding::{Code, Finding, Site};
+use std::collections::HashMap;
+
+use crate::judgement::baseline::{self, Baseline, BaselineChange, Figures, HolderChanges, Holders};
+use crate::judgement::finding::{Code, Finding, GrownHolder, Site};
+use crate::judgement::{blame, rise};
 use crate::limits::Limits;
+use crate::measurement::attribution::HolderKind;
 use crate::measurement::phase;
 use crate::measurement::record::Record;
 use crate::size::both;
+use crate::space::Space;
 
 pub(super) fn compare_with_baseline(
     record: &Record,
@@ -47,44 +51,69 @@ pub(super) fn compare_with_baseline(
         };
         return vec![Finding::new(Code::UncomparableBaseline, message)];
     }
-    let now = Holders::of(record);
     changes
         .iter()
         .filter_map(|change| judge_change(change, limits))
         .map(|finding| match (finding.code, finding.space) {
             // The call sites are known at the peak of the body, which can be in another phase.
             (Code::PeakRegression, _) if finding.phase.is_some() => finding,
-            (Code::PeakRegression, Some(space)) => {
-                let sites = blame::at_peak(record, space);
-                let (mut grown, mut shrunk) =
-                    (now.grown(holders, space), holders.shrunk(record, space));
-                for holder in grown.iter_mut().chain(&mut shrunk) {
-                    let site = sites.iter().find(|site| blame::label(site) == holder.holder);
-                    holder.place = site.and_then(Site::place);
-                }
-                Finding { grown, shrunk, sites, ..finding }
-            }
+            (Code::PeakRegression, Some(space)) => explain_peak(finding, record, holders, space),
             (Code::AllocationsRegression, Some(space)) => {
-                let grown = now.grown(holders, space);
-                let mut sites = blame::allocating(record, space);
-                // The baseline has the holders of its peak, and no number of allocations by line.
-                let is_other = |site: &Site| {
-                    let label = blame::label(site);
-                    !grown.iter().any(|holder| holder.is_new() && holder.holder == label)
-                };
-                sites.sort_by_cached_key(is_other);
-                for site in &mut sites {
-                    let known = match is_other(site) {
-                        true => "the baseline has no lines to compare with",
-                        false => "new at the peak",
-                    };
-                    site.note = site.note.take().map(|note| format!("{note}; {known}"));
-                }
-                Finding { sites, ..finding }
+                explain_allocations(finding, record, holders, space)
             }
             _ => finding,
         })
         .collect()
+}
+
+/// Adds the call sites that hold more or less at the peak, which add up to its rise.
+fn explain_peak(finding: Finding, record: &Record, holders: &Holders, space: Space) -> Finding {
+    let HolderChanges { mut grown, mut shrunk } = holders.changes(record, space);
+    let held = blame::by_purpose_at_peak(record, space);
+    // The first site of a description has the most bytes.
+    let mut known: HashMap<String, (Option<String>, bool)> = HashMap::new();
+    for (kind, site) in &held {
+        let own = known.entry(blame::label(site)).or_insert_with(|| (site.place(), true));
+        own.1 &= *kind == HolderKind::Setup;
+    }
+    for holder in grown.iter_mut().chain(&mut shrunk) {
+        let Some((place, is_setup)) = known.get(&holder.holder) else { continue };
+        // The memory of a body without iterations is always older than the first of them.
+        holder.is_setup = *is_setup && record.iterated;
+        holder.place.clone_from(place);
+    }
+    let rows = grown.iter().chain(&shrunk);
+    let others = finding.baseline.zip(finding.figure).filter(|_| rows.clone().next().is_some());
+    let other_holders = others.and_then(|(then, now)| GrownHolder::others(then, now, rows));
+    let (sites, rise) = (blame::with_purposes(held), rise::of_peak(&grown));
+    Finding { grown, shrunk, other_holders, sites, rise, ..finding }
+}
+
+/// Adds the call sites that allocate. The baseline has the holders of its peak, and no number of
+/// allocations for each line.
+fn explain_allocations(
+    finding: Finding,
+    record: &Record,
+    holders: &Holders,
+    space: Space,
+) -> Finding {
+    let grown = holders.changes(record, space).grown;
+    let mut sites = blame::allocating(record, space);
+    let is_other = |site: &Site| {
+        let label = blame::label(site);
+        !grown.iter().any(|holder| holder.is_new() && holder.holder == label)
+    };
+    sites.sort_by_cached_key(is_other);
+    let new = sites.iter().filter(|site| !is_other(site)).count();
+    for site in &mut sites {
+        let known = match is_other(site) {
+            true => "the baseline has no lines to compare with",
+            false => "new at the peak",
+        };
+        site.note = site.note.take().map(|note| format!("{note}; {known}"));
+    }
+    let rise = (!sites.is_empty()).then(|| rise::of_allocations(new));
+    Finding { sites, rise, ..finding }
 }
 
 pub(super) fn comparable_figures<'a>(

@@ -3,6 +3,7 @@
 mod attributed;
 mod fault_unsafe;
 mod process;
+mod regressed;
 mod small;
 mod stated;
 mod unstable;
@@ -22,6 +23,14 @@ use crate::size::Size;
 pub(super) fn codes(record: &Record, baseline: &Baseline, layer: Layer) -> Vec<&'static str> {
     let verdict = judge(record, baseline, &limits(layer), |code| code.default_level(false));
     verdict.findings.iter().map(|finding| finding.code.name()).collect()
+}
+
+pub(super) fn found_with_baseline(
+    record: &Record,
+    baseline: &Baseline,
+    layer: Layer,
+) -> Vec<Finding> {
+    judge(record, baseline, &limits(layer), |code| code.default_level(false)).findings
 }
 
 pub(super) fn kept(record: &Record) -> Baseline {

@@ -53,16 +53,15 @@ impl Frame {
         (is_closure(closure) && is_static).then(|| path.to_owned())
     }
 
-    /// The function with its modules, without type arguments and trait.
+    /// The function with its modules, without type arguments and trait. Closures and async blocks are
+    /// parts of the function that has their code.
     pub fn path(&self) -> String {
-        plain(&self.function)
+        without_closures(plain(&self.function))
     }
 
-    /// The function that has the code, of which closures and async blocks are parts.
-    pub fn enclosing(&self) -> String {
-        let plain = plain(&self.function);
-        let named: Vec<&str> = plain.split("::").filter(|segment| !is_closure(segment)).collect();
-        named.join("::")
+    /// The same with type arguments and trait.
+    pub fn full_path(&self) -> String {
+        without_closures(self.function.clone())
     }
 
     /// `file:line`, or the file alone if the line is not known.
@@ -124,8 +123,14 @@ pub(super) fn plain(function: &str) -> String {
     out.replace("::::", "::").trim_end_matches("::").to_owned()
 }
 
+fn without_closures(path: String) -> String {
+    let named: Vec<&str> = path.split("::").filter(|segment| !is_closure(segment)).collect();
+    if named.is_empty() { path } else { named.join("::") }
+}
+
 pub(super) fn is_closure(segment: &str) -> bool {
-    segment.trim_start_matches('{').starts_with("closure")
+    // A module can be named `closures`.
+    segment.starts_with('{') && segment.trim_start_matches('{').starts_with("closure")
 }
 
 fn split_qualified(inner: &str) -> Option<(&str, &str)> {

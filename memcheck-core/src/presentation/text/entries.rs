@@ -2,6 +2,7 @@
 
 use super::{Line, LinePart, line, relation};
 use crate::judgement::finding::{Code, Site, Via};
+use crate::presentation::by_line::sites_by_line;
 use crate::size::{self, both};
 
 /// More operations of one line are counted.
@@ -21,23 +22,9 @@ pub(super) struct LineEntry {
     pub(super) sites: usize,
 }
 
-/// One entry for each line, in the order of its first site. A group of blocks without a line is
-/// followed by the sites that hold its blocks, so that sites before and after it stay apart.
-pub(super) fn by_line(sites: &[Site]) -> Vec<LineEntry> {
-    let mut lines: Vec<(Option<String>, Vec<&Site>)> = Vec::new();
-    let mut begun = 0;
-    for site in sites {
-        let place = place(site);
-        if place.is_none() {
-            begun = lines.len();
-        }
-        let known = lines[begun..].iter_mut().find(|(known, _)| place.is_some() && *known == place);
-        match known {
-            Some((_, sites)) => sites.push(site),
-            None => lines.push((place, vec![site])),
-        }
-    }
-    lines.iter().map(|(_, sites)| LineEntry::new(sites)).collect()
+/// One entry for each line and its function.
+pub(super) fn entries(sites: &[Site]) -> Vec<LineEntry> {
+    sites_by_line(sites, place).iter().map(|sites| LineEntry::new(sites)).collect()
 }
 
 impl LineEntry {
@@ -168,7 +155,7 @@ mod tests {
     }
 
     fn texts(sites: &[Site]) -> Vec<String> {
-        let lines = by_line(sites).into_iter().flat_map(|entry| entry.lines(Code::Leak));
+        let lines = entries(sites).into_iter().flat_map(|entry| entry.lines(Code::Leak));
         lines.map(|line| line.text).collect()
     }
 
@@ -188,8 +175,8 @@ mod tests {
             ["matmul", "relu", "sum", "affine"].map(|name| site(1, name, 8)).into();
         assert_eq!(texts(&many)[1], "    matmul, relu and 2 others");
         assert_eq!(texts(&many[..3])[1], "    matmul, relu and sum");
-        let entries = by_line(&many);
-        assert_eq!((entries.len(), entries[0].sites, entries[0].bytes), (1, 4, 320));
+        let all = entries(&many);
+        assert_eq!((all.len(), all[0].sites, all[0].bytes), (1, 4, 320));
     }
 
     #[test]
@@ -199,15 +186,15 @@ mod tests {
         let sites = [holds(1, "activations"), holds(1, "set-up"), holds(1, "set-up")];
         assert_eq!(texts(&sites)[2], "    30 blocks, 0 B: activations, set-up");
         let other = Site { function: Some("f".to_owned()), ..holds(1, "set-up") };
-        assert_eq!(by_line(&[holds(1, "set-up"), other, holds(2, "set-up")]).len(), 3);
+        assert_eq!(entries(&[holds(1, "set-up"), other, holds(2, "set-up")]).len(), 3);
     }
 
     #[test]
     fn the_sites_of_a_group_of_blocks_are_not_joined_with_those_of_another_group() {
         let group = Site { block: Some(64), count: 1, bytes: 64, ..Site::default() };
         let sites = [group.clone(), site(1, "a", 0), site(1, "b", 0), group, site(1, "a", 0)];
-        let entries = by_line(&sites);
-        let shown: Vec<_> = entries.iter().map(|it| (it.place.is_some(), it.sites)).collect();
+        let all = entries(&sites);
+        let shown: Vec<_> = all.iter().map(|it| (it.place.is_some(), it.sites)).collect();
         assert_eq!(shown, [(false, 1), (true, 2), (false, 1), (true, 1)]);
     }
 
@@ -219,7 +206,7 @@ mod tests {
             line: None,
         };
         let site = Site { stack: vec![frame], count: 1, ..Site::default() };
-        let lines = |code| by_line(std::slice::from_ref(&site))[0].lines(code).remove(0).text;
+        let lines = |code| entries(std::slice::from_ref(&site))[0].lines(code).remove(0).text;
         assert_eq!(lines(Code::Leak), "  allocated in lib::f");
         assert_eq!(lines(Code::OutOfMemory), "  lib::f");
     }

@@ -18,15 +18,17 @@ use memcheck_core::space::Space;
 use failure::Section;
 use inline::{code, fenced, message};
 
-use super::html::{FigureRow, Sources, Then, figures};
+use super::html::{FigureRow, Sources, Then, figures, text_of_limit};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::options::baselines_flag;
 use crate::invocation::values::Verbosity;
 use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::origin::RunOrigin;
+use crate::presentation::presenters::brief::Brief;
 use crate::presentation::presenters::next_step::{self, NextStep, Snapshots};
 use crate::presentation::presenters::places::FindingPlaces;
+use crate::presentation::presenters::source_lines::SourceLines;
 use crate::presentation::presenters::{driver_lines, findings, notes, summary};
 use crate::presentation::tally::Tally;
 use crate::system::escape::{self, Form, escape};
@@ -45,6 +47,9 @@ pub(crate) struct Markdown {
     sources: Sources,
     cut_short: String,
     places: FindingPlaces,
+    lines: SourceLines,
+    /// The rows of the table of failures.
+    failures: Vec<String>,
     findings: Vec<String>,
     new: NewTests,
     /// The rows of figures that rose.
@@ -83,16 +88,16 @@ impl Markdown {
         Self {
             sources: Sources::new(roots),
             places: FindingPlaces::new(roots.workspace.to_owned()),
+            lines: SourceLines::new(roots.workspace),
             baselines_flag: baselines_flag(roots),
             ..Self::default()
         }
     }
 
     /// Figures that differ from those of the baseline, within its tolerance or beyond.
-    fn add_changes(&mut self, test: &str, leg: &str, outcome: &TestOutcome) {
-        let then = Then::read(outcome, &self.sources);
+    fn add_changes(&mut self, test: &str, leg: &str, outcome: &TestOutcome, then: &Then) {
         let record = outcome.report.as_ref().map(|report| &report.record);
-        let rows = record.map(|record| figures(record, &then)).unwrap_or_default();
+        let rows = record.map(|record| figures(record, then)).unwrap_or_default();
         for FigureRow { space, name, now, then, .. } in rows {
             let Some(then) = then.filter(|then| *then != now) else { continue };
             let sign = if now > then { '+' } else { '\u{2212}' };
@@ -124,6 +129,7 @@ impl Markdown {
 impl Presenter for Markdown {
     fn run_started(&mut self, run: &RunOrigin) {
         self.sources.link_to_web(run);
+        self.lines.begin(run);
     }
 
     fn test_finished(&mut self, task: &Task, outcome: &TestOutcome) {
@@ -158,22 +164,25 @@ impl Presenter for Markdown {
             })
             .collect();
         if judged.is_empty() {
-            self.rows.push(format!("| {test} | {leg} | {status} | | | |\n"));
+            let none = [NONE; 4].join(" | ");
+            self.rows.push(format!("| {test} | {leg} | {status} | {none} |\n"));
         }
+        let then = Then::read(outcome, &self.sources);
         let is_measured = record.is_some_and(Record::measures_growth);
         let is_cut = record.is_some_and(findings::is_cut_short);
-        let retained = |bytes| if is_cut { "\u{2014}".to_owned() } else { both(bytes) };
-        let growth = |bytes| if is_measured { both(bytes) } else { "\u{2014}".to_owned() };
+        let retained = |bytes| if is_cut { NONE.to_owned() } else { both(bytes) };
+        let growth = |bytes| if is_measured { both(bytes) } else { NONE.to_owned() };
         for (space, measured) in judged {
             let metrics = &measured.metrics;
             self.rows.push(format!(
-                "| {test} | {leg} {space} | {status} | {} | {} | {} |\n",
+                "| {test} | {leg} {space} | {status} | {} | {} | {} | {} |\n",
                 both(metrics.peak_allocated),
                 growth(metrics.growth),
                 retained(metrics.retained),
+                limit(outcome, *space, &then),
             ));
         }
-        self.add_changes(&test, &leg, outcome);
+        self.add_changes(&test, &leg, outcome, &then);
         let driver_figures: Vec<String> =
             driver_lines::lines(outcome).iter().map(|line| escape::line(line)).collect();
         if !driver_figures.is_empty() {
@@ -209,8 +218,13 @@ impl Presenter for Markdown {
                 outcome,
                 links: self.sources.links(),
                 places: &self.places,
+                sources: &self.lines,
                 baselines: &self.baselines_flag,
             };
+            let Brief { at, cause } = Brief::of(outcome);
+            let at = at.map_or(NONE.to_owned(), |(file, line)| section.linked(&file, line));
+            let cause = cause.map_or(NONE.to_owned(), |cause| message(&cause));
+            self.failures.push(format!("| {test} | {leg} | {at} | {cause} |\n"));
             self.findings.push(format!("### {test} on {leg}\n\n{}", section.text()));
         }
     }
@@ -233,9 +247,13 @@ impl Presenter for Markdown {
 
 impl ReportWriter for Markdown {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
-        let Self { cut_short, findings, new, rises, falls, .. } = self;
+        let Self { cut_short, failures, findings, new, rises, falls, .. } = self;
         let Self { rows, driver, laws, notes, counts, .. } = self;
         let mut page = Page(format!("## Memory tests: {counts}\n\n{cut_short}"));
+        if failures.len() > 1 {
+            let titles = "| failure | device | line | cause |\n|---|---|---|---|\n";
+            page.add(titles, failures, "\n", "rows");
+        }
         page.add("", findings, "", "failures");
         let titles = "### Changes from the baselines\n\n\
             | test | device | figure | baseline | now | change |\n|---|---|---|---:|---:|---:|\n";
@@ -246,8 +264,8 @@ impl ReportWriter for Markdown {
         page.add("### Without a baseline\n\n", &new.tests, &next.unwrap_or_default(), "tests");
         page.add("", &lines(notes), "\n", "notes");
         let titles = "<details><summary>All tests</summary>\n\n\
-            | test | device | result | peak | growth per iteration | live after the body |\n\
-            |---|---|---|---:|---:|---:|\n";
+            | test | device | result | peak | growth per iteration | live after the body | limit |\n\
+            |---|---|---|---:|---:|---:|---|\n";
         page.add(titles, rows, "\n</details>\n", "rows");
         page.add("\n", &lines(laws), "", "laws");
         if !driver.is_empty() {
@@ -258,6 +276,21 @@ impl ReportWriter for Markdown {
         }
         Ok(escape(page.0, Form::Text).into_owned().into_bytes())
     }
+}
+
+/// The cell of a figure that was not measured, or that is not known.
+const NONE: &str = "\u{2014}";
+
+/// The limit that decides a space: that of its finding, or else that of its peak or growth.
+fn limit(outcome: &TestOutcome, space: Space, then: &Then) -> String {
+    let Some(report) = &outcome.report else { return NONE.to_owned() };
+    let mut rows = figures(&report.record, then);
+    rows.retain(|row| row.space == space.to_string());
+    let findings = outcome.verdict.findings.iter();
+    let finding = findings
+        .filter(|finding| finding.space == Some(space) && finding.limit.is_some())
+        .min_by_key(|finding| finding.code.is_about_a_number());
+    text_of_limit(finding, &rows).map_or(NONE.to_owned(), |limit| message(&limit))
 }
 
 fn lines(text: &str) -> Vec<String> {
@@ -340,6 +373,48 @@ mod tests {
         let page = page(markdown);
         let link = "[`src/model.rs:20`](https://github.com/o/n/blob/0123456/src/model.rs#L20)";
         assert!(page.contains(link), "{page}");
+    }
+
+    #[test]
+    fn several_failures_have_a_table_first_and_a_cell_without_a_value_has_a_dash() {
+        let of = |outcomes: &[TestOutcome]| {
+            let mut markdown = Markdown::default();
+            for outcome in outcomes {
+                markdown.test_finished(&task(), outcome);
+            }
+            page(markdown)
+        };
+        let (leak, killed) = (leaky(), TestOutcome::killed(None));
+        let page = of(&[leak.clone(), killed]);
+        let table = "| failure | device | line | cause |\n|---|---|---|---|\n\
+                     | `app::mem` `a::b` | cpu | `src/model.rs:20` | a kept tensor holds the graph \
+                     that computed it (graph-kept) |\n\
+                     | `app::mem` `a::b` | cpu | \u{2014} | killed while running |\n\n### ";
+        assert!(page.contains(table), "{page}");
+        assert!(page.contains("| \u{2014} | \u{2014} | \u{2014} | \u{2014} |\n"), "{page}");
+        assert!(page.contains(" | growth 1.00 MiB |\n"), "{page}");
+        let one = of(&[leak]);
+        assert!(!one.contains("| failure |"), "its section is the next line: {one}");
+    }
+
+    #[test]
+    fn the_text_of_the_line_is_below_it_unless_the_file_has_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("src")).unwrap();
+        let file = folder.path().join("src/model.rs");
+        let text: String = (1..=30).map(|line| format!("    line {line};\n")).collect();
+        std::fs::write(&file, text).unwrap();
+        let page = |started: &str| {
+            let mut markdown = Markdown::new(Roots::new(folder.path(), None));
+            let started = started.to_owned();
+            let origin = crate::presentation::origin::example();
+            markdown.run_started(&RunOrigin { started, lines: None, ..origin });
+            markdown.test_finished(&task(), &leaky());
+            page(markdown)
+        };
+        let later = page("2099-01-01T00:00:00Z");
+        assert!(later.contains("of `app::Model::forward`\\\n  `line 20;`\n"), "{later}");
+        assert!(!page("2000-01-01T00:00:00Z").contains("line 20;"));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::system::escape;
 pub(super) const INDENT: usize = 13;
 
 /// A narrower terminal gets lines of this width.
-const LEAST: usize = 40;
+pub(super) const LEAST: usize = 40;
 
 /// The columns of stderr; `None` if it is not a terminal, so that logs keep whole lines.
 pub(super) fn columns() -> Option<usize> {
@@ -160,7 +160,7 @@ fn summary(text: &str, fails: bool) -> String {
 fn colored(part: LinePart, text: &str) -> String {
     match part {
         LinePart::Summary => style::strong(text),
-        LinePart::Message | LinePart::Operation => text.to_owned(),
+        LinePart::Message | LinePart::Source | LinePart::Operation => text.to_owned(),
         LinePart::Place => style::place(text),
         LinePart::Amount => style::amount(text),
         LinePart::More => style::dim(text),

@@ -102,15 +102,7 @@ fn frames(lines: impl IntoIterator<Item = String>) -> (Vec<HeadLine>, Vec<String
 }
 
 fn frame(line: &str) -> Option<HeadLine> {
-    let line = line.trim();
-    let text = line.strip_prefix("called from ").or_else(|| line.strip_prefix("at "))?;
-    let (place, function) = text.strip_suffix(')')?.split_once(" (")?;
-    let (file, line) = place.rsplit_once(':')?;
-    Some(HeadLine {
-        file: file.to_owned(),
-        line: line.parse().ok()?,
-        function: Some(function.to_owned()),
-    })
+    panics::frame(line).map(of_panic)
 }
 
 #[cfg(test)]

@@ -3,16 +3,17 @@
 use maud::{Markup, html};
 use memcheck_core::growth::survivors::Growth;
 use memcheck_core::judgement::finding::{Code, Finding, GrownHolder, HeadLine, Site};
+use memcheck_core::judgement::rise::Rise;
+use memcheck_core::presentation::by_line::{by_line, sites_by_line};
 use memcheck_core::presentation::sizes;
 use memcheck_core::presentation::text::{KEPT_THROUGH, ONE_KEEPS_IT, relation};
 use memcheck_core::size::{Size, counted};
 
-use super::by_line::by_line;
 use super::commands::{self, NextCommand};
 use super::data::{Snippet, Sources};
 use super::ending::{self, Ending};
 use super::markup::{breakable, link, prose};
-use super::rise::{self, Rise, risen};
+use super::rise::risen;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::presenters::{findings, places};
 
@@ -130,7 +131,7 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
         @if let Some(last) = last_output { p.last { strong { "last output: " } code { (last) } } }
         @if let Some(cause) = &finding.cause {
             p { strong { "cause: " } (cause.title) br; strong { "remedy: " } (prose(&cause.remedy)) }
-        } @else if let Some(Rise { cause, remedy }) = rise::of_peak(finding) {
+        } @else if let Some(Rise { cause, remedy, .. }) = finding.reason() {
             p { strong { "cause: " } (cause) br; strong { "remedy: " } (remedy) }
         }
     }
@@ -177,7 +178,7 @@ fn rise_of(holders: &[&GrownHolder], is_new: bool) -> String {
 /// The line of the heaviest call site, unless the lines that grew are shown.
 fn allocated(finding: &Finding, sources: &Sources) -> Markup {
     let line_of = |site: &Site| Some((site.file.clone()?, site.line?));
-    let lines = by_line(&finding.sites, line_of);
+    let lines = sites_by_line(&finding.sites, line_of);
     let mut lines = lines.into_iter().filter_map(|sites| line_of(sites[0]));
     // A headline without call sites is that of an earlier version.
     let of_headline = || places::headline(finding).map(|(file, line)| (file.to_owned(), line));

@@ -7,7 +7,6 @@
 //! ```
 
 mod assets;
-mod by_line;
 mod commands;
 mod data;
 mod ending;
@@ -49,6 +48,7 @@ pub(super) use data::{FigureRow, Sources, Then, figures};
 pub(super) use ending::failed_output;
 #[cfg(test)]
 pub(in crate::presentation::presenters) use pack::{readable, unpack, without_assets};
+pub(super) use table::text_of_limit;
 
 /// Stands for the data and the script while the rest of the page is escaped.
 const SCRIPTS: &str = "<!-- scripts -->";

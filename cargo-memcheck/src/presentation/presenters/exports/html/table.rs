@@ -105,7 +105,10 @@ fn limit(finding: Option<&Finding>, rows: &[FigureRow]) -> Markup {
 }
 
 /// The limit of the finding or, without one, that of the peak or of the growth.
-fn text_of_limit(finding: Option<&Finding>, rows: &[FigureRow]) -> Option<String> {
+pub(in crate::presentation::presenters::exports) fn text_of_limit(
+    finding: Option<&Finding>,
+    rows: &[FigureRow],
+) -> Option<String> {
     if let Some(limit) = finding.and_then(|finding| finding.limit) {
         let figure = finding.and_then(|it| it.bytes_per_iteration.or(it.figure));
         let limit = match finding.is_some_and(|it| it.code.is_about_a_number()) {

@@ -12,7 +12,8 @@ use crate::presentation::presenters::findings::{self, Folded};
 use crate::presentation::presenters::links::SourceLinks;
 use crate::presentation::presenters::panics::{PanicLine, PanicPlace};
 use crate::presentation::presenters::places::FindingPlaces;
-use crate::presentation::presenters::{next_step, panics, places};
+use crate::presentation::presenters::source_lines::SourceLines;
+use crate::presentation::presenters::{brief, next_step, panics, places};
 use crate::system::escape;
 
 /// The lines of the output that are shown.
@@ -26,6 +27,7 @@ pub(super) struct Section<'a> {
     pub(super) outcome: &'a TestOutcome,
     pub(super) links: &'a SourceLinks,
     pub(super) places: &'a FindingPlaces,
+    pub(super) sources: &'a SourceLines,
     pub(super) baselines: &'a [String],
 }
 
@@ -47,15 +49,24 @@ impl Section<'_> {
         // Bookkeeping is less than a failure.
         let mark = if finding.code.row().class == Class::Bookkeeping { "" } else { "**" };
         let mut text = format!("{mark}{}:{mark} {}\n", finding.code, message(first));
-        let further: Vec<&str> = lines.take(MOST_OUTPUT).collect();
+        // The lines of a crash and of an error are in the list, with the innermost first.
+        let (frames, further): (Vec<&str>, Vec<&str>) =
+            lines.partition(|line| finding.code.cut_it_short() && panics::frame(line).is_some());
+        let further = &further[..further.len().min(MOST_OUTPUT)];
         if !further.is_empty() {
             text.push_str(&format!("\n{}\n", fenced(&further.join("\n"))));
         }
-        let mut items = self.lines(finding);
+        let mut items = self.lines(finding, &frames.join("\n"));
+        self.add_source(finding, &mut items);
         if let Some(cause) = &finding.cause {
-            let (title, evidence) = (message(&cause.title), message(&cause.evidence));
-            items.push(format!("cause: {title} ({}): {evidence}", code(&cause.code)));
+            items.push(format!("cause: {} ({})", message(&cause.title), code(&cause.code)));
+        }
+        items.extend(finding.evidence().map(|it| format!("evidence: {}", message(&it))));
+        if let Some(cause) = &finding.cause {
             items.push(format!("remedy: {}", message(&cause.remedy)));
+        } else if let Some(rise) = finding.reason() {
+            items.push(format!("cause: {}", message(&rise.cause)));
+            items.push(format!("remedy: {}", message(&rise.remedy)));
         }
         let hint = finding.hint.iter().map(|hint| format!("hint: {}", message(hint)));
         let also = |it: &&Finding| format!("also {}: {}", it.code, message(&it.message));
@@ -71,26 +82,33 @@ impl Section<'_> {
     }
 
     /// The lines to look at, each with a link if the remote is known.
-    fn lines(&self, finding: &Finding) -> Vec<String> {
-        let changed: Vec<String> = [&finding.grown, &finding.shrunk]
-            .into_iter()
-            .flat_map(|all| all.iter().take(MOST_HOLDERS))
-            .map(|holder| self.holder(holder))
-            .collect();
+    fn lines(&self, finding: &Finding, frames: &str) -> Vec<String> {
+        let changed = self.changed(finding);
         if !changed.is_empty() {
             return changed;
         }
+        let shown = |relation: &str, at: &PanicLine| {
+            let of = at.function.as_ref().map(|function| format!(" of {}", code(function)));
+            format!("{relation} {}{}", self.linked(&at.file, at.line), of.unwrap_or_default())
+        };
+        let mut callers = panics::frames(frames);
         let panic = panicked(self.outcome).filter(|_| finding.code == Code::TestFailed);
-        if let Some(PanicPlace { line, callers }) = panic {
-            let shown = |relation: &str, at: &PanicLine| {
-                let of = at.function.as_ref().map(|function| format!(" of {}", code(function)));
-                format!("{relation} {}{}", self.linked(&at.file, at.line), of.unwrap_or_default())
-            };
-            let callers = callers.iter().map(|caller| shown("called from", caller));
-            return std::iter::once(shown("line:", &line)).chain(callers).collect();
+        let line = match panic {
+            Some(panic) => {
+                callers.splice(.., panic.callers);
+                Some(panic.line)
+            }
+            None if finding.code == Code::TestFailed && !callers.is_empty() => {
+                Some(callers.remove(0))
+            }
+            None => None,
+        };
+        let called = callers.iter().map(|caller| shown("called from", caller));
+        if let Some(line) = line {
+            return std::iter::once(shown("line:", &line)).chain(called).collect();
         }
         let Some((file, line)) = places::headline(finding) else {
-            return self.of_test().into_iter().collect();
+            return self.of_test().into_iter().chain(called).collect();
         };
         let of_line = |site: &&Site| site.file.as_deref() == Some(file) && site.line == Some(line);
         let site = finding.sites.iter().find(of_line);
@@ -112,7 +130,27 @@ impl Section<'_> {
             let [before, after] = text::KEPT_THROUGH;
             format!("{before}{}{after}", self.linked(&at.file, at.line))
         });
-        std::iter::once(line).chain(through).collect()
+        std::iter::once(line).chain(called).chain(through).collect()
+    }
+
+    /// Adds the text of the program's line below it.
+    fn add_source(&self, finding: &Finding, items: &mut [String]) {
+        let Some((file, line)) = brief::line_of(finding, self.outcome) else { return };
+        let Some(text) = self.sources.line(&file, line) else { return };
+        let place = self.linked(&file, line);
+        if let Some(item) = items.iter_mut().find(|item| item.contains(&place)) {
+            item.push_str(&format!("\\\n  {}", code(&text)));
+        }
+    }
+
+    /// The holders of a peak that changed most, and the sum of all others.
+    fn changed(&self, finding: &Finding) -> Vec<String> {
+        let all = [&finding.grown, &finding.shrunk].into_iter();
+        let shown: Vec<&GrownHolder> = all.flat_map(|all| all.iter().take(MOST_HOLDERS)).collect();
+        let peaks = finding.baseline.zip(finding.figure).filter(|_| !shown.is_empty());
+        let others =
+            peaks.and_then(|(then, now)| GrownHolder::others(then, now, shown.iter().copied()));
+        shown.iter().copied().chain(&others).map(|holder| self.holder(holder)).collect()
     }
 
     fn holder(&self, holder: &GrownHolder) -> String {
@@ -132,7 +170,7 @@ impl Section<'_> {
         file.is_relative().then(|| format!("test: {place}"))
     }
 
-    fn linked(&self, file: &str, line: u32) -> String {
+    pub(super) fn linked(&self, file: &str, line: u32) -> String {
         let place = code(&format!("{file}:{line}"));
         match self.links.of(file, line) {
             Some(address) => format!("[{place}]({address})"),
@@ -226,8 +264,10 @@ mod tests {
 
     fn text(outcome: &TestOutcome) -> String {
         let links = SourceLinks::on_the_web(Some("https://host/{file}#L{line}"));
-        let places = FindingPlaces::new("/w".into());
-        Section { task: &task(), outcome, links: &links, places: &places, baselines: &[] }.text()
+        let (places, sources) = (FindingPlaces::new("/w".into()), SourceLines::default());
+        let (places, sources) = (&places, &sources);
+        let task = &task();
+        Section { task, outcome, links: &links, places, sources, baselines: &[] }.text()
     }
 
     fn failed(findings: Vec<Finding>) -> TestOutcome {
@@ -243,7 +283,7 @@ mod tests {
             "\n- allocated at [`src/model.rs:20`](https://host/src/model.rs#L20): `matmul [512,1024] \
              f32` in `model.head` of `app::Model::forward`\n",
             "\n- cause: ",
-            " (`graph-kept`): ",
+            " (`graph-kept`)\n- evidence: ",
             "\n- remedy: ",
             "\n\nNext: `cargo memcheck profile -p app --test mem a::b --exact --device cpu`\n\n",
         ];
@@ -315,6 +355,34 @@ mod tests {
     }
 
     #[test]
+    fn the_line_of_a_crash_and_of_an_error_comes_before_those_that_called_it() {
+        let link = |place: &str| {
+            let (file, line) = place.split_once(':').unwrap();
+            format!("[`{place}`](https://host/{file}#L{line})")
+        };
+        let function = Some("app::f".to_owned());
+        let at = HeadLine { file: "a.rs".to_owned(), line: 7, function };
+        let message = "SIGSEGV (signal 11) ended the process\ncalled from b.rs:9 (app::g)";
+        let crash = Finding { keeps_at: Some(at), ..Finding::new(Code::Crashed, message) };
+        let crashed = text(&failed(vec![crash]));
+        let lines = [
+            format!("- line: {}\n", link("a.rs:7")),
+            format!("- called from {} of `app::g`\n", link("b.rs:9")),
+        ];
+        let expected = format!("process\n\n{}", lines.concat());
+        assert!(crashed.contains(&expected), "{crashed}");
+        let message =
+            "the body failed: why\n  left: 1\n   at a.rs:7 (app::f)\n   at b.rs:9 (app::g)";
+        let error = text(&failed(vec![Finding::new(Code::TestFailed, message)]));
+        let expected = format!(
+            "why\n\n```text\n  left: 1\n```\n\n- line: {} of `app::f`\n{}",
+            link("a.rs:7"),
+            lines[1]
+        );
+        assert!(error.contains(&expected), "{error}");
+    }
+
+    #[test]
     fn a_rise_of_the_allocations_has_the_line_of_its_first_site() {
         let site = |line| Site { file: Some("a.rs".into()), line: Some(line), ..Site::default() };
         let sites = [3, 4].map(site).into();
@@ -332,7 +400,9 @@ mod tests {
             ..GrownHolder::default()
         };
         let grown = vec![holder("softmax", Some("src/model.rs:42")), holder("matmul", None)];
-        let peak = Finding { grown, ..Finding::new(Code::PeakRegression, "higher") };
+        let (baseline, figure) = (Some(1_024), Some(10_240));
+        let peak =
+            Finding { grown, baseline, figure, ..Finding::new(Code::PeakRegression, "higher") };
         let mut outcome = failed(vec![peak, Finding::new(Code::AllocationsRegression, "more")]);
         let report = outcome.report.as_mut().unwrap();
         report.pending = Some("/w/snapshots/a@cpu.snap.new".into());
@@ -340,7 +410,10 @@ mod tests {
         let text = text(&outcome);
         let expected = "**peak-regression:** higher\n\n\
                         - line: [`src/model.rs:42`](https://host/src/model.rs#L42): +4.00 KiB softmax \
-                        (new at the peak)\n- +4.00 KiB matmul (new at the peak)\n\n\
+                        (new at the peak)\n- +4.00 KiB matmul (new at the peak)\n\
+                        - +1.00 KiB other call sites (1.00 KiB → 2.00 KiB, +100.0%)\n\
+                        - cause: these 2 allocations are new, or their tensors live longer than before\n\
+                        - remedy: remove the allocation, or drop its tensor before the peak\n\n\
                         **allocations-regression:** more\n\n- test: ";
         assert!(text.starts_with(expected), "{text}");
         let last = "\\\nIf the new figures are intended: `cargo memcheck accept a@cpu.snap`\n\n";

@@ -240,7 +240,8 @@ impl Followed<'_> {
 }
 
 fn shortened(frame: &Frame) -> Frame {
-    Frame { file: frame.short_file().map(str::to_owned), ..frame.clone() }
+    let file = frame.short_file().map(str::to_owned);
+    Frame { function: frame.full_path(), file, line: frame.line }
 }
 
 /// "matmul [512,1024] f32 in model.head, iteration 3".

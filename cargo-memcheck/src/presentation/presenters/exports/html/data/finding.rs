@@ -2,13 +2,13 @@
 
 use memcheck_core::judgement::diagnosis::Cause;
 use memcheck_core::judgement::finding::{GrownHolder, HeadLine, Site};
+use memcheck_core::judgement::rise::Rise;
 use memcheck_core::measurement::stack::Stack;
+use memcheck_core::presentation::by_line::{by_line, sites_by_line};
 use memcheck_core::presentation::text::{KEPT_THROUGH, ONE_KEEPS_IT};
 use serde::Serialize;
 
-use super::super::by_line::by_line;
 use super::super::ending::Ending;
-use super::super::rise::{self, Rise};
 use super::tree::Tree;
 use crate::discovery::task::TestOutcome;
 use crate::presentation::presenters::findings::{self, Folded};
@@ -33,12 +33,17 @@ pub(super) struct FindingData {
     kept_through: Option<(CallerData, [&'static str; 2])>,
     last_output: Option<String>,
     space: Option<String>,
+    /// Holders that hold more at the peak, by line.
     grown: Vec<Vec<GrownHolder>>,
+    /// Holders that hold less or are gone.
+    shrunk: Vec<GrownHolder>,
+    /// The sum of all other holders, so that the rows add up to the rise of the peak.
+    other_holders: Option<GrownHolder>,
     lines: Vec<LineData>,
     /// Lines that are left out, and their bytes.
     more: Option<(usize, u64)>,
     cause: Option<Cause>,
-    /// The cause of a peak that rose.
+    /// The cause of a regression.
     rise: Option<Rise>,
     hint: Option<String>,
     /// The findings that follow from this one.
@@ -86,7 +91,9 @@ impl FindingData {
     ) -> Self {
         let Ending { title, at, callers, further, last_output } = Ending::new(finding, outcome);
         let first = finding.message.lines().next().unwrap_or_default().to_owned();
-        let message: Vec<String> = [first].into_iter().chain(further).collect();
+        // The evidence of a cause has it.
+        let longer_run = finding.longer_run.clone().filter(|_| finding.cause.is_none());
+        let message: Vec<String> = [first].into_iter().chain(further).chain(longer_run).collect();
         let at = at.map(|at| CallerData::new(at, tree));
         let callers: Vec<CallerData> =
             callers.into_iter().map(|caller| CallerData::new(caller, tree)).collect();
@@ -97,7 +104,7 @@ impl FindingData {
         for place in grown.iter().filter_map(|of| of.first()?.place.as_deref()) {
             tree.show_place(place);
         }
-        let mut lines = by_line(&finding.sites, Site::place);
+        let mut lines = sites_by_line(&finding.sites, Site::place);
         // Blocks without a call site come before the call sites that hold them.
         if finding.sites.iter().all(|site| site.place().is_some()) {
             lines.sort_by_key(|sites| std::cmp::Reverse((rate(sites), bytes(sites))));
@@ -116,10 +123,15 @@ impl FindingData {
             last_output,
             space: finding.space.map(|space| space.to_string()),
             grown: grown.into_iter().map(|of| of.into_iter().cloned().collect()).collect(),
+            shrunk: finding.shrunk.clone(),
+            other_holders: finding.other_holders.clone(),
             lines: lines.iter().map(|sites| LineData::new(sites, tree)).collect(),
             more: (!left_out.is_empty()).then_some((left_out.len(), more)),
-            cause: finding.cause.clone(),
-            rise: rise::of_peak(finding),
+            cause: finding
+                .cause
+                .clone()
+                .map(|cause| Cause { evidence: finding.evidence().unwrap_or_default(), ..cause }),
+            rise: finding.reason(),
             hint: finding.hint.clone(),
             consequences: consequences
                 .into_iter()

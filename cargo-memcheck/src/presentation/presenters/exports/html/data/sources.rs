@@ -1,6 +1,6 @@
 //! Snippets of source around the lines that hold memory.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use memcheck_core::input;
 use memcheck_core::judgement::location::Roots;
@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::invocation::options::baselines_flag;
 use crate::presentation::origin::RunOrigin;
 use crate::presentation::presenters::links::SourceLinks;
+use crate::presentation::presenters::source_lines;
 
 /// Lines before and after the line of interest.
 const AROUND: usize = 3;
@@ -84,14 +85,8 @@ impl Sources {
         is_there.then(|| Snippet { place: format!("{file}:{line}"), first, lines })
     }
 
-    /// The name of the file comes from a test process, which must not choose other files than
-    /// sources of the workspace.
     fn read(&self, file: &str) -> Option<String> {
-        let path = Path::new(file);
-        let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
-        let is_source = path.extension().is_some_and(|extension| extension == "rs");
-        let root = self.root.as_ref().filter(|_| is_plain && is_source)?;
-        input::read_text_inside(&root.join(path), root, input::SOURCE).ok()
+        source_lines::read(self.root.as_deref()?, file)
     }
 
     /// For a command about the baselines.

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use crate::judgement::finding::Site;
+
 /// The entries of each line, in the order of the first of each. Those without a line are alone.
-pub(super) fn by_line<'e, T, L: Hash + Eq>(
+pub fn by_line<'e, T, L: Hash + Eq>(
     entries: &'e [T],
     line: impl Fn(&'e T) -> Option<L>,
 ) -> Vec<Vec<&'e T>> {
@@ -18,6 +20,25 @@ pub(super) fn by_line<'e, T, L: Hash + Eq>(
         }
     }
     groups
+}
+
+/// The same for call sites. A group of blocks without a line is followed by the sites that hold its
+/// blocks, so that sites before and after it stay apart.
+pub fn sites_by_line<'e, L: Hash + Eq>(
+    sites: &'e [Site],
+    line: impl Fn(&'e Site) -> Option<L>,
+) -> Vec<Vec<&'e Site>> {
+    let mut number = 0;
+    let groups: Vec<usize> = sites
+        .iter()
+        .map(|site| {
+            number += usize::from(line(site).is_none());
+            number
+        })
+        .collect();
+    let numbered: Vec<(usize, &Site)> = groups.into_iter().zip(sites).collect();
+    let grouped = by_line(&numbered, |(group, site)| Some((*group, line(site)?)));
+    grouped.into_iter().map(|of| of.into_iter().map(|(_, site)| *site).collect()).collect()
 }
 
 #[cfg(test)]

@@ -1,0 +1,105 @@
+//! The shortest form of a failure, for lists of failures: its line and its cause.
+
+use std::path::Path;
+
+use memcheck_core::judgement::finding::{Class, Code, Finding};
+
+use super::{findings, panics, places};
+use crate::discovery::task::TestOutcome;
+
+/// The line of the program and the cause of a failure. Each can be unknown.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Brief {
+    pub(super) at: Option<(String, u32)>,
+    pub(super) cause: Option<String>,
+}
+
+impl Brief {
+    /// That of the first finding that a report shows and that fails the test.
+    pub(super) fn of(outcome: &TestOutcome) -> Self {
+        let findings = findings::folded(&outcome.verdict.findings);
+        let is_failure = |finding: &&Finding| finding.code.row().class != Class::Bookkeeping;
+        let Some(finding) = findings.iter().map(|it| it.finding).find(is_failure) else {
+            return Self::default();
+        };
+        Self { at: line_of(finding, outcome), cause: Some(cause_of(finding)) }
+    }
+}
+
+/// The line to look at: of a panic or an error, its innermost line of the program. A line of a
+/// dependency is not a place to look at.
+pub(super) fn line_of(finding: &Finding, outcome: &TestOutcome) -> Option<(String, u32)> {
+    let of_failure = || {
+        let panic = panics::place(&outcome.output.own_lines()).map(|place| place.line);
+        let at = panic.or_else(|| panics::frames(&finding.message).into_iter().next())?;
+        Some((at.file, at.line))
+    };
+    let of_headline = || places::headline(finding).map(|(file, line)| (file.to_owned(), line));
+    let at = match finding.code {
+        Code::TestFailed => of_failure().or_else(of_headline),
+        _ => of_headline(),
+    };
+    at.filter(|(file, _)| Path::new(file).is_relative())
+}
+
+/// The cause or, without one, the first line of the message.
+fn cause_of(finding: &Finding) -> String {
+    let known = finding.cause.as_ref().map(|cause| format!("{} ({})", cause.title, cause.code));
+    let risen = || finding.reason().map(|rise| rise.cause);
+    let message = || finding.message.lines().next().unwrap_or_default().to_owned();
+    known.or_else(risen).unwrap_or_else(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use memcheck_core::judgement::finding::{GrownHolder, HeadLine};
+
+    use super::*;
+    use crate::presentation::presenters::example::leaky;
+
+    fn brief(finding: Finding, stderr: &str) -> (String, String) {
+        let mut outcome = leaky();
+        outcome.output.stderr = stderr.to_owned();
+        outcome.verdict.findings = vec![Finding::new(Code::MissingBaseline, "new"), finding];
+        let Brief { at, cause } = Brief::of(&outcome);
+        let at = at.map(|(file, line)| format!("{file}:{line}"));
+        (at.unwrap_or_default(), cause.unwrap_or_default())
+    }
+
+    #[test]
+    fn every_kind_of_failure_has_its_line_and_its_cause() {
+        let leak = Brief::of(&leaky());
+        assert_eq!(leak.at, Some(("src/model.rs".to_owned(), 20)));
+        let graph = "a kept tensor holds the graph that computed it (graph-kept)";
+        assert_eq!(leak.cause.as_deref(), Some(graph));
+        let failed = |message: &str| Finding::new(Code::TestFailed, message);
+        let panic = "thread 'a' (1) panicked at tests/mem.rs:20:5:\nwhy\n";
+        let expected = ("tests/mem.rs:20".to_owned(), "the body panicked: why".to_owned());
+        assert_eq!(brief(failed("the body panicked: why\n  left: 1"), panic), expected);
+        let error = failed("the body failed: why\n   at a.rs:2 (app::a)\n   at a.rs:9 (app::b)");
+        assert_eq!(brief(error, ""), ("a.rs:2".to_owned(), "the body failed: why".to_owned()));
+        let at = HeadLine { file: "a.rs".to_owned(), line: 7, function: None };
+        let crash = Finding { keeps_at: Some(at), ..Finding::new(Code::Crashed, "SIGABRT") };
+        assert_eq!(brief(crash, panic), ("a.rs:7".to_owned(), "SIGABRT".to_owned()));
+        let grown = GrownHolder {
+            holder: "randn [8] f32".to_owned(),
+            place: Some("src/b.rs:34".to_owned()),
+            now: 8,
+            ..GrownHolder::default()
+        };
+        let peak = Finding { grown: vec![grown], ..Finding::new(Code::PeakRegression, "higher") };
+        let (line, cause) = brief(peak, "");
+        assert_eq!(line, "src/b.rs:34");
+        assert_eq!(cause, "this allocation is new, or its tensor lives longer than before");
+    }
+
+    #[test]
+    fn a_test_that_only_lacks_a_baseline_and_a_line_of_a_dependency_have_none() {
+        let mut outcome = leaky();
+        outcome.verdict.findings = vec![Finding::new(Code::MissingBaseline, "new")];
+        assert_eq!(Brief::of(&outcome), Brief::default());
+        let at = HeadLine { file: "/registry/a.rs".to_owned(), line: 7, function: None };
+        let leak = Finding { keeps_at: Some(at), ..Finding::new(Code::Leak, "grows") };
+        assert_eq!(brief(leak, ""), (String::new(), "grows".to_owned()));
+    }
+}

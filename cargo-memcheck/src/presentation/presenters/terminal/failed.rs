@@ -1,0 +1,60 @@
+//! The list of the tests that failed, at the end of a run: each has its line, its cause and its next
+//! command.
+
+use super::layout::{INDENT, LEAST};
+use crate::discovery::task::{Task, TestOutcome};
+use crate::presentation::presenters::brief::Brief;
+use crate::presentation::presenters::cut::cut;
+use crate::presentation::presenters::{next_step, style};
+use crate::system::escape;
+
+/// `FAIL app::mem llama::kv_cache: leak  src/model.rs:34`, the cause, and the command.
+pub(super) fn lines(
+    task: &Task,
+    outcome: &TestOutcome,
+    leg: &str,
+    next: Option<String>,
+    columns: Option<usize>,
+) -> Vec<String> {
+    let verdict = &outcome.verdict;
+    let Brief { at, cause } = Brief::of(outcome);
+    let at = at.map(|(file, line)| format!("  {}", style::place(&format!("{file}:{line}"))));
+    let first = format!(
+        "{} {} {}{}: {}{}",
+        style::status(verdict.status),
+        style::dim(&task.binary.id),
+        style::strong(task.name()),
+        style::dim(leg),
+        next_step::codes(verdict),
+        at.unwrap_or_default(),
+    );
+    let room = columns.map_or(usize::MAX, |columns| columns.max(LEAST).saturating_sub(INDENT));
+    let cause = cause.map(|cause| cut(&escape::line(&cause), room));
+    let below = cause.into_iter().chain(next.map(|next| style::hint(&next)));
+    std::iter::once(first).chain(below.map(|text| format!("{:INDENT$}{text}", ""))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discovery::task::example::task;
+    use crate::presentation::presenters::example::leaky;
+
+    fn plain(columns: Option<usize>) -> Vec<String> {
+        let lines = lines(&task(), &leaky(), "", Some("the command".to_owned()), columns);
+        let plain = |line: &String| console::strip_ansi_codes(&escape::terminal(line)).into_owned();
+        lines.iter().map(plain).collect()
+    }
+
+    #[test]
+    fn a_failure_has_its_line_its_cause_and_its_command() {
+        let all = plain(None);
+        assert!(all[0].ends_with("FAIL app::mem a::b: leak, retained  src/model.rs:20"), "{all:?}");
+        let cause = "a kept tensor holds the graph that computed it (graph-kept)";
+        assert_eq!(all[1], format!("{:INDENT$}{cause}", ""));
+        assert_eq!(all[2..], [format!("{:INDENT$}the command", "")]);
+        let narrow = plain(Some(50));
+        assert_eq!(narrow[1], format!("{:INDENT$}a kept tensor holds the graph that\u{2026}", ""));
+        assert_eq!(narrow.len(), 3);
+    }
+}
