@@ -87,6 +87,49 @@ fn a_regression_fails_and_can_be_accepted() {
 }
 
 #[test]
+fn a_larger_shape_is_paired_with_the_one_of_the_baseline_and_its_rows_add_up() {
+    let programs = programs();
+    let run = |variables: &[(&str, &str)]| {
+        let arguments = ["baselines::random_rows", "--explain", "always"];
+        programs.run_with("cpu", &arguments, variables)
+    };
+    run(&[]).exits(0);
+    programs.memcheck(&["accept"]).exits(0);
+    let unchanged = run(&[]).exits(0);
+    assert!(unchanged.codes("random_rows").is_empty());
+    let finding = |run: &Run| {
+        assert_eq!(run.codes("random_rows"), ["peak-regression"]);
+        let finding = run.test("random_rows")["findings"][0].clone();
+        let rows = ["grown", "shrunk"].map(|name| finding[name].as_array().cloned());
+        let others = finding["other_holders"].as_object().map(|row| row.clone().into());
+        let rows = rows.into_iter().flatten().flatten().chain(others);
+        let difference = |row: &serde_json::Value, then: &str, now: &str| {
+            row[now].as_i64().unwrap_or_default() - row[then].as_i64().unwrap_or_default()
+        };
+        let sum: i64 = rows.map(|row| difference(&row, "then", "now")).sum();
+        assert_eq!(sum, difference(&finding, "baseline", "figure"), "{finding:#}");
+        finding
+    };
+    let larger = run(&[("ROWS", "192")]).exits(100);
+    let found = finding(&larger);
+    let (rise, line) = (&found["rise"], programs.site("randn"));
+    assert_eq!(rise["kind"], "larger", "{found:#}");
+    let of_line = |row: &&serde_json::Value| row["place"].as_str() == Some(&line);
+    let row = found["grown"].as_array().expect("rows").iter().find(of_line).expect(&line);
+    assert_eq!(row["was_tensor"], "[128,1024] f32", "{row}");
+    assert_eq!((&row["then"], &row["now"]), (&524_288.into(), &786_432.into()));
+    larger
+        .prints(&format!("[128,1024] → [192,1024] f32 at {line} (512.0 KiB → 768.0 KiB, +50.0%)"))
+        .prints(" | let h = Tensor::randn(0f32, 1f32, (rows(\"ROWS\"), 1024), &device)?;")
+        .prints("cause: these 2 call sites allocate larger tensors than in the baseline");
+    let setup = finding(&run(&[("WEIGHTS", "192")]).exits(100));
+    assert_eq!(setup["rise"]["kind"], "setup", "{setup:#}");
+    assert_eq!(setup["grown"][0]["place"].as_str(), Some(&*programs.site("weights")));
+    let smaller = run(&[("ROWS", "64")]).exits(0);
+    assert_eq!(smaller.codes("random_rows"), ["improved"], "a smaller shape is not a regression");
+}
+
+#[test]
 fn a_rejected_figure_leaves_the_baseline_as_it_was() {
     let programs = with_baseline(200_000);
     let before = baseline(&programs);

@@ -17,14 +17,19 @@ fn the_end_of_a_run_repeats_its_failures_and_lists_its_reports() {
     let package = "-p memcheck-programs --test programs";
     let (_, end) =
         run.stderr.split_once("not ok: 1 passed, 2 failed, 4 ignored").expect("a verdict");
-    let leaky = format!(
-        "leaky: leak  cargo memcheck profile {package} terminal::leaky --exact --device cpu"
-    );
-    assert_eq!(lines(end, &leaky).len(), 1, "{end}");
-    let fails = format!(
-        "fails: test-failed  cargo memcheck run {package} terminal::fails --exact --no-capture --device cpu"
-    );
-    assert_eq!(lines(end, &fails).len(), 1, "{end}");
+    let profile = format!("cargo memcheck profile {package} terminal::leaky --exact");
+    let again = format!("cargo memcheck run {package} terminal::fails --exact --no-capture");
+    for part in [
+        "leaky: leak  tests/programs/main.rs:",
+        "tensors of each iteration are kept (tensor-kept)",
+        &profile,
+        "fails: test-failed  tests/programs/terminal.rs:",
+        "the body returned an error in iteration 1 of 12",
+        &again,
+    ] {
+        assert_eq!(lines(end, part).len(), 1, "{part}: {end}");
+    }
+    assert_eq!(lines(end, " (the test)").len(), 1, "the error has no line: {end}");
     assert_eq!(lines(end, "passes").len(), 0, "{end}");
     assert_eq!(lines(end, "report: out/junit.xml").len(), 1, "{end}");
     assert_eq!(lines(&run.stderr, "IGNORED").len(), 1, "{}", run.stderr);

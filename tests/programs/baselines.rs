@@ -11,6 +11,19 @@ fn clean(device: &Device) -> Result<()> {
     Ok(())
 }
 
+/// Variables change the shape of one of its tensors.
+#[mem_test(max_growth = "0 B")]
+fn random_rows(trial: &mut Trial) -> Result<()> {
+    let rows = |name| std::env::var(name).map_or(128, |rows| rows.parse().expect("a number"));
+    let device = trial.device().clone();
+    let weights = Tensor::ones((rows("WEIGHTS"), 1024), DType::F32, &device)?; // line: weights
+    trial.iterate(|_| {
+        let h = Tensor::randn(0f32, 1f32, (rows("ROWS"), 1024), &device)?; // line: randn
+        let relu = h.relu()?;
+        (relu.sum_all()? + weights.sum_all()?).map(drop)
+    })
+}
+
 /// The names of their baselines are equal.
 #[expect(non_snake_case, reason = "the name of a test has `__` in the place of `::`")]
 mod twins {

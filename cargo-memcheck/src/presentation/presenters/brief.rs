@@ -4,25 +4,34 @@ use std::path::Path;
 
 use memcheck_core::judgement::finding::{Class, Code, Finding};
 
+use super::places::FindingPlaces;
 use super::{findings, panics, places};
-use crate::discovery::task::TestOutcome;
+use crate::discovery::task::{Task, TestOutcome};
 
-/// The line of the program and the cause of a failure. Each can be unknown.
+/// The line of the program and the cause of a failure. A test that only lacks a baseline has neither.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Brief {
     pub(super) at: Option<(String, u32)>,
+    /// True if that is the line of the test, because the failure names no line of the program.
+    pub(super) is_of_test: bool,
     pub(super) cause: Option<String>,
 }
 
 impl Brief {
     /// That of the first finding that a report shows and that fails the test.
-    pub(super) fn of(outcome: &TestOutcome) -> Self {
+    pub(super) fn of(task: &Task, outcome: &TestOutcome, places: &FindingPlaces) -> Self {
         let findings = findings::folded(&outcome.verdict.findings);
         let is_failure = |finding: &&Finding| finding.code.row().class != Class::Bookkeeping;
         let Some(finding) = findings.iter().map(|it| it.finding).find(is_failure) else {
             return Self::default();
         };
-        Self { at: line_of(finding, outcome), cause: Some(cause_of(finding)) }
+        let (own, cause) = (line_of(finding, outcome), Some(cause_of(finding)));
+        let of_test = || {
+            let file = places.relative(task.subject.file());
+            let file = file.to_str().filter(|_| file.is_relative())?;
+            Some((file.to_owned(), task.subject.line()))
+        };
+        Self { is_of_test: own.is_none(), at: own.or_else(of_test), cause }
     }
 }
 
@@ -55,20 +64,25 @@ mod tests {
     use memcheck_core::judgement::finding::{GrownHolder, HeadLine};
 
     use super::*;
+    use crate::discovery::task::example::task;
     use crate::presentation::presenters::example::leaky;
 
     fn brief(finding: Finding, stderr: &str) -> (String, String) {
         let mut outcome = leaky();
         outcome.output.stderr = stderr.to_owned();
         outcome.verdict.findings = vec![Finding::new(Code::MissingBaseline, "new"), finding];
-        let Brief { at, cause } = Brief::of(&outcome);
-        let at = at.map(|(file, line)| format!("{file}:{line}"));
+        let Brief { at, is_of_test, cause } = of(&outcome);
+        let at = at.filter(|_| !is_of_test).map(|(file, line)| format!("{file}:{line}"));
         (at.unwrap_or_default(), cause.unwrap_or_default())
+    }
+
+    fn of(outcome: &TestOutcome) -> Brief {
+        Brief::of(&task(), outcome, &FindingPlaces::new("/w".into()))
     }
 
     #[test]
     fn every_kind_of_failure_has_its_line_and_its_cause() {
-        let leak = Brief::of(&leaky());
+        let leak = of(&leaky());
         assert_eq!(leak.at, Some(("src/model.rs".to_owned(), 20)));
         let graph = "a kept tensor holds the graph that computed it (graph-kept)";
         assert_eq!(leak.cause.as_deref(), Some(graph));
@@ -97,7 +111,10 @@ mod tests {
     fn a_test_that_only_lacks_a_baseline_and_a_line_of_a_dependency_have_none() {
         let mut outcome = leaky();
         outcome.verdict.findings = vec![Finding::new(Code::MissingBaseline, "new")];
-        assert_eq!(Brief::of(&outcome), Brief::default());
+        assert_eq!(of(&outcome), Brief::default());
+        outcome.verdict.findings = vec![Finding::new(Code::TestFailed, "the body failed")];
+        let line = (task().subject.file().to_str().unwrap().to_owned(), task().subject.line());
+        assert_eq!((of(&outcome).at, of(&outcome).is_of_test), (Some(line), true));
         let at = HeadLine { file: "/registry/a.rs".to_owned(), line: 7, function: None };
         let leak = Finding { keeps_at: Some(at), ..Finding::new(Code::Leak, "grows") };
         assert_eq!(brief(leak, ""), (String::new(), "grows".to_owned()));

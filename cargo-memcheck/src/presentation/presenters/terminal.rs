@@ -3,6 +3,7 @@
 
 mod failed;
 mod hyperlinks;
+mod ignored;
 mod layout;
 mod output;
 mod progress;
@@ -33,6 +34,7 @@ use super::live::{Live, Moment};
 
 use super::brief;
 use super::notes::TestNotes;
+use super::places::FindingPlaces;
 use super::source_lines::SourceLines;
 use super::{driver_lines, findings, next_step, style, summary};
 use crate::build::leg::Leg;
@@ -65,6 +67,7 @@ pub(crate) struct Terminal {
     columns: Option<usize>,
     hyperlinks: Option<Hyperlinks>,
     sources: SourceLines,
+    places: FindingPlaces,
     /// Failures of the leg.
     failed: usize,
     /// The tests that ran, with their wall time.
@@ -82,9 +85,6 @@ pub(crate) struct Terminal {
 
 /// Views arrive twice a second. The time between two of them is not exact.
 const BETWEEN_LINES: Duration = Duration::from_millis(900);
-
-/// More ignored tests are counted and not named.
-const NAMED: usize = 3;
 
 impl Terminal {
     pub(crate) fn new(report_context: &ReportContext<'_>, legs: usize) -> Self {
@@ -107,6 +107,7 @@ impl Terminal {
                 report_context.reporting.editor.as_deref(),
             ),
             sources: SourceLines::new(report_context.roots.workspace),
+            places: FindingPlaces::new(report_context.roots.workspace.to_owned()),
             failed: 0,
             times: Vec::new(),
             ignored: Vec::new(),
@@ -117,23 +118,8 @@ impl Terminal {
         }
     }
 
-    /// All ignored tests of a leg in one line. Verbose output has a line for each instead.
-    fn ignored_line(&mut self) -> Option<String> {
-        let names = std::mem::take(&mut self.ignored);
-        let status = style::status(Status::Ignored);
-        let hint = "--run-ignored all runs";
-        match names.as_slice() {
-            [] => None,
-            [one] => Some(format!("{status} {one} ({hint} it)")),
-            few if few.len() <= NAMED => Some(format!("{status} {} ({hint} them)", few.join(", "))),
-            all => {
-                Some(format!("{status} {} tests (--verbose lists them, {hint} them)", all.len()))
-            }
-        }
-    }
-
     fn print_ignored(&mut self) {
-        if let Some(line) = self.ignored_line() {
+        if let Some(line) = ignored::line(&std::mem::take(&mut self.ignored)) {
             self.print(&[line]);
         }
     }
@@ -148,7 +134,12 @@ impl Terminal {
         let leg = if self.several_legs { format!(" ({})", task.leg.name()) } else { String::new() };
         let next = next_step::first(task, outcome);
         let next = next.map(|step| step.command(task, &self.baselines_flag));
-        self.failures.extend(failed::lines(task, outcome, &leg, next, self.columns));
+        self.failures.extend(failed::lines(
+            task,
+            outcome,
+            &self.places,
+            (&leg, next, self.columns),
+        ));
     }
 
     #[cfg(test)]

@@ -88,10 +88,15 @@ fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) 
     };
     let (least, longer_run) = match measured.growth {
         Growth::Found { whole, iterations, .. } => {
-            let last = exact(iterations.into());
-            let still = format!("memory still grows in iteration {last}{}", cut_short(record));
-            let confirms = if evidence.is_longer { "a longer run confirms it: " } else { "" };
-            (if whole { "" } else { "at least " }, Some(format!("{confirms}{still}")))
+            let (last, ended) = (exact(iterations.into()), cut_short(record));
+            let still = format!("memory still grows in iteration {last}{ended}");
+            let confirmed = match (evidence.is_longer, ended.is_empty()) {
+                (true, _) => Some(format!("a longer run confirms it: {still}")),
+                (false, false) => Some(still),
+                // It is the last of the measured ones.
+                (false, true) => None,
+            };
+            (if whole { "" } else { "at least " }, confirmed)
         }
         _ => ("", None),
     };

@@ -12,6 +12,7 @@ use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::phase;
 use memcheck_core::measurement::record::Record;
 use memcheck_core::presentation::sizes;
+use memcheck_core::presentation::text::LINE_OF_TEST;
 use memcheck_core::size::{Size, both, exact};
 use memcheck_core::space::Space;
 
@@ -221,8 +222,10 @@ impl Presenter for Markdown {
                 sources: &self.lines,
                 baselines: &self.baselines_flag,
             };
-            let Brief { at, cause } = Brief::of(outcome);
-            let at = at.map_or(NONE.to_owned(), |(file, line)| section.linked(&file, line));
+            let Brief { at, is_of_test, cause } = Brief::of(task, outcome, &self.places);
+            let of_test = if is_of_test { format!(" ({LINE_OF_TEST})") } else { String::new() };
+            let at = at.map(|(file, line)| section.linked(&file, line) + &of_test);
+            let at = at.unwrap_or_else(|| NONE.to_owned());
             let cause = cause.map_or(NONE.to_owned(), |cause| message(&cause));
             self.failures.push(format!("| {test} | {leg} | {at} | {cause} |\n"));
             self.findings.push(format!("### {test} on {leg}\n\n{}", section.text()));
@@ -389,7 +392,8 @@ mod tests {
         let table = "| failure | device | line | cause |\n|---|---|---|---|\n\
                      | `app::mem` `a::b` | cpu | `src/model.rs:20` | a kept tensor holds the graph \
                      that computed it (graph-kept) |\n\
-                     | `app::mem` `a::b` | cpu | \u{2014} | killed while running |\n\n### ";
+                     | `app::mem` `a::b` | cpu | `tests/mem.rs:3` (the test) | killed while running |\n\n\
+                     ### ";
         assert!(page.contains(table), "{page}");
         assert!(page.contains("| \u{2014} | \u{2014} | \u{2014} | \u{2014} |\n"), "{page}");
         assert!(page.contains(" | growth 1.00 MiB |\n"), "{page}");

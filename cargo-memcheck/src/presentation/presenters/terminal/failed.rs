@@ -1,10 +1,13 @@
 //! The list of the tests that failed, at the end of a run: each has its line, its cause and its next
 //! command.
 
+use memcheck_core::presentation::text::LINE_OF_TEST;
+
 use super::layout::{INDENT, LEAST};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::presenters::brief::Brief;
 use crate::presentation::presenters::cut::cut;
+use crate::presentation::presenters::places::FindingPlaces;
 use crate::presentation::presenters::{next_step, style};
 use crate::system::escape;
 
@@ -12,13 +15,15 @@ use crate::system::escape;
 pub(super) fn lines(
     task: &Task,
     outcome: &TestOutcome,
-    leg: &str,
-    next: Option<String>,
-    columns: Option<usize>,
+    places: &FindingPlaces,
+    (leg, next, columns): (&str, Option<String>, Option<usize>),
 ) -> Vec<String> {
     let verdict = &outcome.verdict;
-    let Brief { at, cause } = Brief::of(outcome);
-    let at = at.map(|(file, line)| format!("  {}", style::place(&format!("{file}:{line}"))));
+    let Brief { at, is_of_test, cause } = Brief::of(task, outcome, places);
+    let of_test = if is_of_test { format!(" ({LINE_OF_TEST})") } else { String::new() };
+    let at = at.map(|(file, line)| {
+        format!("  {}{of_test}", style::place(&escape::line(&format!("{file}:{line}"))))
+    });
     let first = format!(
         "{} {} {}{}: {}{}",
         style::status(verdict.status),
@@ -41,7 +46,9 @@ mod tests {
     use crate::presentation::presenters::example::leaky;
 
     fn plain(columns: Option<usize>) -> Vec<String> {
-        let lines = lines(&task(), &leaky(), "", Some("the command".to_owned()), columns);
+        let next = Some("the command".to_owned());
+        let places = FindingPlaces::new("/w".into());
+        let lines = lines(&task(), &leaky(), &places, ("", next, columns));
         let plain = |line: &String| console::strip_ansi_codes(&escape::terminal(line)).into_owned();
         lines.iter().map(plain).collect()
     }
