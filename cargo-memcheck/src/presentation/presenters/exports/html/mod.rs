@@ -8,12 +8,14 @@
 
 mod assets;
 mod by_line;
+mod changes;
 mod commands;
 mod data;
 mod ending;
 mod explanation;
 mod failure;
 mod fragments;
+mod kinds;
 mod markup;
 mod overview;
 mod pack;

@@ -1,13 +1,14 @@
 //! The first page of a report as plain HTML, which needs no script: cards with the counts, and the
-//! tests that did not pass by their causes.
+//! tests that did not pass by their kinds.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use maud::{Markup, html};
 use memcheck_core::size::{counted, exact};
 
 use super::failure::FailedTest;
-use super::markup::prose;
+use super::kinds::FailureKind;
 use crate::presentation::origin::RunOrigin;
 use crate::presentation::tally::Tally;
 
@@ -60,26 +61,18 @@ pub(super) fn origin(run: &RunOrigin, devices: &[String], took: Duration) -> Mar
 /// More are closed at first, so that all of them fit on a screen.
 const MOST_OPEN: usize = 4;
 
-/// The failures by their cause. Those with a cause of their own follow the others.
+/// The failures by their kind, memory first. Within a group those with the same cause follow one
+/// another, the most frequent cause first.
 pub(super) fn failures(all: &[FailedTest]) -> Markup {
-    let mut causes: Vec<(&str, Vec<&FailedTest>)> = Vec::new();
+    let mut groups: BTreeMap<FailureKind, Vec<&FailedTest>> = BTreeMap::new();
     for failure in all {
-        match causes.iter_mut().find(|(cause, _)| *cause == failure.cause) {
-            Some((_, of)) => of.push(failure),
-            None => causes.push((&failure.cause, vec![failure])),
-        }
+        groups.entry(failure.kind).or_default().push(failure);
     }
-    let (several, single): (Vec<_>, Vec<_>) = causes.into_iter().partition(|(_, of)| of.len() > 1);
-    let others: Vec<&FailedTest> = single.into_iter().flat_map(|(_, of)| of).collect();
-    let title_of_others = (!several.is_empty()).then_some("other causes");
-    let groups = several.into_iter().map(|(cause, of)| (Some(cause), of));
     html! {
-        @for (title, of) in groups.chain((!others.is_empty()).then_some((title_of_others, others))) {
-            section.cause-group {
-                @if let Some(title) = title {
-                    h3 { (prose(title)) " " span.muted { (counted(of.len() as u64, "test", "tests")) } }
-                }
-                @for FailedTest { status, row, body, .. } in of {
+        @for (kind, of) in &groups {
+            section.failure-group {
+                h3 { (kind.title()) " " span.muted { (counted(of.len() as u64, "test", "tests")) } }
+                @for FailedTest { status, row, body, .. } in by_cause(of) {
                     details.failure.(status) open[all.len() <= MOST_OPEN] {
                         summary { (row) }
                         (body)
@@ -88,6 +81,18 @@ pub(super) fn failures(all: &[FailedTest]) -> Markup {
             }
         }
     }
+}
+
+fn by_cause<'f>(all: &[&'f FailedTest]) -> Vec<&'f FailedTest> {
+    let mut causes: Vec<(&str, Vec<&FailedTest>)> = Vec::new();
+    for failure in all {
+        match causes.iter_mut().find(|(cause, _)| *cause == failure.cause) {
+            Some((_, of)) => of.push(failure),
+            None => causes.push((&failure.cause, vec![failure])),
+        }
+    }
+    causes.sort_by_key(|(_, of)| std::cmp::Reverse(of.len()));
+    causes.into_iter().flat_map(|(_, of)| of).collect()
 }
 
 #[cfg(test)]
@@ -101,5 +106,37 @@ mod tests {
         let failed = Tally { failed: 1, ..cut.clone() };
         assert!(cards(&failed).into_string().contains("\"failed\""));
         assert!(cards(&Tally::default()).into_string().contains("\"failed\""));
+    }
+
+    fn failed(kind: FailureKind, cause: &str, name: &str) -> FailedTest {
+        let (cause, row) = (cause.to_owned(), html! { (name) });
+        FailedTest { kind, cause, status: "failed", row, body: html! {} }
+    }
+
+    #[test]
+    fn failures_are_in_groups_with_memory_first_and_frequent_causes_first() {
+        let all = [
+            failed(FailureKind::End, "crashed", "abort"),
+            failed(FailureKind::Growth, "a list", "pushes"),
+            failed(FailureKind::Growth, "a graph", "keeps"),
+            failed(FailureKind::Growth, "a graph", "holds"),
+            failed(FailureKind::Regression, "peak-regression", "copies"),
+        ];
+        let page = failures(&all).into_string();
+        let order = [
+            "<h3>Leaks <span class=\"muted\">3 tests</span></h3>",
+            "keeps",
+            "holds",
+            "pushes",
+            "<h3>Regressions <span class=\"muted\">1 test</span></h3>",
+            "copies",
+            "<h3>Crashes, panics and errors <span class=\"muted\">1 test</span></h3>",
+            "abort",
+        ];
+        let found = order.map(|part| page.find(part).unwrap_or_else(|| panic!("{part}: {page}")));
+        assert!(found.is_sorted(), "{page}");
+        assert_eq!(page.matches("<details").count(), 5);
+        assert!(!page.contains(" open"), "five are closed: {page}");
+        assert_eq!(failures(&all[..4]).into_string().matches(" open").count(), 4);
     }
 }

@@ -1,5 +1,7 @@
 //! The table of all tests on the first page of a report.
 
+use std::cmp::Ordering;
+
 use maud::{Markup, html};
 use memcheck_core::judgement::finding::{Code, Finding};
 use memcheck_core::presentation::sizes;
@@ -20,18 +22,19 @@ pub(super) fn row(link: &Markup, task: &Task, outcome: &TestOutcome, then: &Then
     let shown = || verdict.findings.iter().filter(|it| it.code != Code::MissingBaseline);
     let finding = shown().min_by_key(|finding| finding.code.is_about_a_number());
     let figure = |name: &str| rows.iter().find(|row| row.name == name);
+    let codes = codes(finding.into_iter().chain(shown()));
+    let peak = figure("peak_allocated");
     html! {
-        tr data-status=(status) data-new[is_new] {
-            th scope="row" { (link) }
-            td data-label="on" { (task.leg.name()) }
-            td {
+        tr data-status=(status) data-new[is_new] data-device=(task.leg.name())
+            data-finding=[codes.first()] data-change=[peak.and_then(difference)] {
+            th scope="row" { (link) " " span.device { (task.leg.name()) } }
+            td.result {
                 span.status.(status) { (status_text(verdict.status)) }
                 @if is_new { " " span.status.new { "new" } }
                 @if let Some(values) = notes::unknown_reads(outcome) { " " span.status.new { (values.mark()) } }
+                @if !codes.is_empty() { " " span.found { @for code in codes { span.code { (code) } " " } } }
             }
-            td.found { @for code in codes(finding.into_iter().chain(shown())) { span.code { (code) } " " } }
-            (bytes("peak", figure("peak_allocated"), finding))
-            (change(figure("peak_allocated")))
+            (bytes("peak", peak, finding))
             (bytes("growth", figure("growth"), finding))
             (limit(finding, &rows))
             (seconds(outcome))
@@ -50,13 +53,16 @@ fn codes<'f>(findings: impl Iterator<Item = &'f Finding>) -> Vec<Code> {
     codes
 }
 
-/// A test without a complete record has no figure, which differs from zero bytes.
+/// The figure, and below it its change from the baseline. A test without a complete record has no
+/// figure, which differs from zero bytes.
 fn bytes(label: &str, row: Option<&FigureRow>, finding: Option<&Finding>) -> Markup {
     let limit = finding.filter(|it| !it.code.is_about_a_number()).and_then(|it| it.limit);
     match row {
         Some(row) => html! {
             td.n data-label=(label) data-value=(row.now) title=(both(row.now)) {
                 (sizes::apart(row.now, limit.unwrap_or(row.now))[0])
+                // The growth of a leak is its change from a baseline without one.
+                @if label == "peak" { (change(row)) }
             }
         },
         None => html! { td.n data-value="-1" { (none()) } },
@@ -76,31 +82,41 @@ fn seconds(outcome: &TestOutcome) -> Markup {
     }
 }
 
-fn change(row: Option<&FigureRow>) -> Markup {
-    let known = row.and_then(|row| Some((row.now, row.then?)));
-    let Some((now, then)) = known else {
-        return html! { td.n data-value="0" { (none()) } };
-    };
-    let difference = i128::from(now) - i128::from(then);
-    let (class, sign) = match difference {
-        0 => return html! { td.n data-label="change" data-value="0" { "0 B" } },
-        1.. => ("more", '+'),
-        _ => ("less", '\u{2212}'),
+/// The change of a figure from its baseline; `None` without one.
+fn difference(row: &FigureRow) -> Option<i128> {
+    row.then.map(|then| i128::from(row.now) - i128::from(then))
+}
+
+/// `+1.00 MiB (+24.2%)` on a line of its own, if the figure has changed.
+fn change(row: &FigureRow) -> Markup {
+    let then = row.then.unwrap_or(row.now);
+    let (class, sign) = match row.now.cmp(&then) {
+        Ordering::Equal => return html! {},
+        Ordering::Greater => ("more", '+'),
+        Ordering::Less => ("less", '\u{2212}'),
     };
     html! {
-        td.n.change data-label="change" data-value=(difference) {
-            span.(class) {
-                span { (sign) (Size(now.abs_diff(then))) }
-                @if let Some(share) = sizes::share(then, now) { " " span { "(" (share) ")" } }
-            }
+        " " span.change.(class) {
+            span { (sign) (Size(row.now.abs_diff(then))) }
+            @if let Some(share) = sizes::share(then, row.now) { " " span { "(" (share) ")" } }
         }
     }
 }
 
+/// At most two lines: the figure, and in parentheses the source of the limit.
 fn limit(finding: Option<&Finding>, rows: &[FigureRow]) -> Markup {
-    match text_of_limit(finding, rows) {
-        Some(text) => html! { td.n.limit data-label="limit" { (text) } },
-        None => html! { td.n.limit { (none()) } },
+    let Some(text) = text_of_limit(finding, rows) else {
+        return html! { td.n.limit { (none()) } };
+    };
+    let (figure, source) = match text.split_once(" (") {
+        Some((figure, source)) => (figure, Some(source)),
+        None => (text.as_str(), None),
+    };
+    html! {
+        td.n.limit data-label="limit" {
+            span { (figure) }
+            @if let Some(source) = source { " " span { "(" (source) } }
+        }
     }
 }
 
@@ -147,14 +163,12 @@ pub(super) fn group(binary: &str, rows: &[Markup]) -> Markup {
     }
 }
 
-/// The columns, with the kind of their order, by which the script sorts the table.
-const COLUMNS: [(&str, Option<&str>); 9] = [
+/// The columns, with the kind of their order, by which the script sorts the table. It also sorts by
+/// the attributes of the rows.
+const COLUMNS: [(&str, Option<&str>); 6] = [
     ("Test", Some("text")),
-    ("Device", Some("text")),
     ("Result", Some("status")),
-    ("Finding", Some("text")),
     ("Peak", Some("number")),
-    ("From baseline", Some("number")),
     ("Growth per iteration", Some("number")),
     ("Limit", None),
     ("Time", Some("number")),
@@ -169,7 +183,7 @@ pub(super) fn table(groups: &Markup) -> Markup {
                 thead {
                     tr {
                         @for (number, (title, order)) in COLUMNS.into_iter().enumerate() {
-                            th.n[number > 3] scope="col" data-sort=[order] { (title) }
+                            th.n[number > 1] scope="col" data-sort=[order] { (title) }
                         }
                     }
                 }
@@ -194,8 +208,10 @@ mod tests {
             outcome.verdict.findings =
                 codes.iter().map(|code| Finding::new(*code, "why")).collect();
             let row = row(&html! {}, &task(), &outcome, &Then::default()).into_string();
-            let (_, rest) = row.split_once("<td class=\"found\">").unwrap();
-            rest.split_once("</td>").unwrap().0.to_owned()
+            let (_, rest) = row.split_once("<td class=\"result\">").unwrap();
+            let cell = rest.split_once("</td>").unwrap().0;
+            let found = cell.split_once("<span class=\"found\">").map_or("", |(_, found)| found);
+            found.strip_suffix("</span>").unwrap_or(found).to_owned()
         };
         for entry in TABLE {
             // A new test is marked in the column of its result.
@@ -234,8 +250,12 @@ mod tests {
         assert!(cell.contains(">1,048,580 B<"), "{cell}");
         let far = bytes("peak", Some(&row(2 << 20, None)), Some(&finding)).into_string();
         assert!(far.contains(">2.00 MiB<"), "{far}");
-        let from = |then| change(Some(&row(8, Some(then)))).into_string();
+        let from = |then| change(&row(8, Some(then))).into_string();
         assert!(from(0).contains(">+8 B</span></span>"), "{}", from(0));
         assert!(from(4).contains(">+4 B</span> <span>(+100.0%)</span>"), "{}", from(4));
+        assert_eq!((from(8), change(&row(8, None)).into_string()), (String::new(), String::new()));
+        let regression = Finding { baseline: Some(1_048_576), ..finding };
+        let cell = limit(Some(&regression), &[]).into_string();
+        assert!(cell.contains("<span>peak 1,048,576 B</span> <span>(baseline)</span>"), "{cell}");
     }
 }

@@ -7,6 +7,7 @@ use memcheck_core::presentation::text::{KEPT_THROUGH, ONE_KEEPS_IT};
 use serde::Serialize;
 
 use super::super::by_line::by_line;
+use super::super::changes::Changes;
 use super::super::ending::Ending;
 use super::super::rise::{self, Rise};
 use super::tree::Tree;
@@ -26,6 +27,8 @@ pub(super) struct FindingData {
     /// The words before the line at which the test ended or that called those that allocate.
     title: &'static str,
     at: Option<CallerData>,
+    /// True if that is only the line of the test, because the place is not known.
+    is_test: bool,
     callers: Vec<CallerData>,
     /// A remark about the callers.
     callers_note: Option<&'static str>,
@@ -33,6 +36,8 @@ pub(super) struct FindingData {
     kept_through: Option<(CallerData, [&'static str; 2])>,
     last_output: Option<String>,
     space: Option<String>,
+    /// The table of a peak that rose.
+    changes: Option<Changes>,
     grown: Vec<Vec<GrownHolder>>,
     lines: Vec<LineData>,
     /// Lines that are left out, and their bytes.
@@ -84,7 +89,8 @@ impl FindingData {
         outcome: &TestOutcome,
         tree: &mut Tree,
     ) -> Self {
-        let Ending { title, at, callers, further, last_output } = Ending::new(finding, outcome);
+        let Ending { title, is_test, at, callers, further, last_output } =
+            Ending::new(finding, outcome);
         let first = finding.message.lines().next().unwrap_or_default().to_owned();
         let message: Vec<String> = [first].into_iter().chain(further).collect();
         let at = at.map(|at| CallerData::new(at, tree));
@@ -110,11 +116,13 @@ impl FindingData {
             fails: findings::is_denied(finding, &outcome.verdict),
             title,
             at,
+            is_test,
             callers,
             callers_note: is_kept.then_some(ONE_KEEPS_IT),
             kept_through,
             last_output,
             space: finding.space.map(|space| space.to_string()),
+            changes: Changes::new(finding),
             grown: grown.into_iter().map(|of| of.into_iter().cloned().collect()).collect(),
             lines: lines.iter().map(|sites| LineData::new(sites, tree)).collect(),
             more: (!left_out.is_empty()).then_some((left_out.len(), more)),
