@@ -16,7 +16,8 @@ use super::kinds::FailureKind;
 use super::markup::{breakable, link, linked, prose};
 use super::rise::{self, Rise, risen};
 use crate::discovery::task::{Task, TestOutcome};
-use crate::presentation::presenters::{findings, places};
+use crate::presentation::presenters::findings::{self, Folded};
+use crate::presentation::presenters::places;
 
 /// The last lines of a failed test's output; the view of the test has all of them.
 const MOST_OUTPUT: usize = 12;
@@ -41,15 +42,12 @@ pub(super) fn failure(
     sources: &Sources,
 ) -> FailedTest {
     let status = outcome.verdict.status.name();
-    let findings = outcome.verdict.findings.iter();
-    let findings =
-        findings::folded(findings.filter(|finding| finding.code != Code::MissingBaseline));
+    let findings = folded(outcome);
     let next = commands::most_helpful(task, outcome, &sources.baselines_flag());
     let mut hints: Vec<&str> =
         findings.iter().filter_map(|it| it.finding.hint.as_deref()).collect();
     hints.dedup();
     let first = findings.first().map(|folded| folded.finding);
-    let kind = FailureKind::of(first.map_or(Code::MissingBaseline, |finding| finding.code));
     let cause = first.map_or_else(String::new, |finding| match &finding.cause {
         Some(cause) => cause.title.clone(),
         None => finding.code.to_string(),
@@ -78,7 +76,19 @@ pub(super) fn failure(
             pre.output { (lines[lines.len().saturating_sub(MOST_OUTPUT)..].join("\n")) }
         }
     };
-    FailedTest { kind, cause, status, row, body }
+    FailedTest { kind: kind(outcome), cause, status, row, body }
+}
+
+/// The findings of a card. A test without a baseline is marked in the table.
+fn folded(outcome: &TestOutcome) -> Vec<Folded<'_>> {
+    let findings = outcome.verdict.findings.iter();
+    findings::folded(findings.filter(|finding| finding.code != Code::MissingBaseline))
+}
+
+/// The group of a test that did not pass.
+pub(super) fn kind(outcome: &TestOutcome) -> FailureKind {
+    let first = folded(outcome).first().map(|folded| folded.finding.code);
+    FailureKind::of(first.unwrap_or(Code::MissingBaseline))
 }
 
 /// The finding in one line, for a card that is closed: its code, the line to look at, its figures and

@@ -12,7 +12,7 @@ use super::kinds::FailureKind;
 use crate::presentation::origin::RunOrigin;
 use crate::presentation::tally::Tally;
 
-/// More failures are in the table only.
+/// More failures are in the table only. Those about memory come first.
 pub(super) const MOST_FAILURES: usize = 100;
 
 /// A card for the failures, and for each other count that is not zero; the script makes it a filter
@@ -62,24 +62,29 @@ pub(super) fn origin(run: &RunOrigin, devices: &[String], took: Duration) -> Mar
 const MOST_OPEN: usize = 4;
 
 /// The failures by their kind, memory first. Within a group those with the same cause follow one
-/// another, the most frequent cause first.
-pub(super) fn failures(all: &[FailedTest]) -> Markup {
+/// another, the most frequent cause first. `count` is the number of all failures of the run.
+pub(super) fn failures(all: &[FailedTest], count: usize) -> Markup {
+    let mut shown: Vec<&FailedTest> = all.iter().collect();
+    shown.sort_by_key(|failed| failed.kind);
+    shown.truncate(MOST_FAILURES);
     let mut groups: BTreeMap<FailureKind, Vec<&FailedTest>> = BTreeMap::new();
-    for failure in all {
-        groups.entry(failure.kind).or_default().push(failure);
+    for failed in &shown {
+        groups.entry(failed.kind).or_default().push(failed);
     }
+    let more = count.saturating_sub(shown.len());
     html! {
         @for (kind, of) in &groups {
             section.failure-group {
                 h3 { (kind.title()) " " span.muted { (counted(of.len() as u64, "test", "tests")) } }
                 @for FailedTest { status, row, body, .. } in by_cause(of) {
-                    details.failure.(status) open[all.len() <= MOST_OPEN] {
+                    details.failure.(status) open[count <= MOST_OPEN] {
                         summary { (row) }
                         (body)
                     }
                 }
             }
         }
+        @if more > 0 { p { (more) " more in the table" } }
     }
 }
 
@@ -122,7 +127,7 @@ mod tests {
             failed(FailureKind::Growth, "a graph", "holds"),
             failed(FailureKind::Regression, "peak-regression", "copies"),
         ];
-        let page = failures(&all).into_string();
+        let page = failures(&all, 5).into_string();
         let order = [
             "<h3>Leaks <span class=\"muted\">3 tests</span></h3>",
             "keeps",
@@ -137,6 +142,6 @@ mod tests {
         assert!(found.is_sorted(), "{page}");
         assert_eq!(page.matches("<details").count(), 5);
         assert!(!page.contains(" open"), "five are closed: {page}");
-        assert_eq!(failures(&all[..4]).into_string().matches(" open").count(), 4);
+        assert_eq!(failures(&all[..4], 4).into_string().matches(" open").count(), 4);
     }
 }

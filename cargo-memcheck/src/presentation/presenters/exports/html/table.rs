@@ -103,53 +103,63 @@ fn change(row: &FigureRow) -> Markup {
     }
 }
 
-/// At most two lines: the figure, and in parentheses the source of the limit.
+/// A limit in two lines: `4.13 MiB`, and below it `peak, baseline`.
+#[derive(Debug, PartialEq, Eq)]
+struct ShownLimit {
+    value: String,
+    of: Vec<&'static str>,
+}
+
+/// A limit relative to another test has a longer text, which its view shows.
+const MOST_CHARACTERS: usize = 24;
+
 fn limit(finding: Option<&Finding>, rows: &[FigureRow]) -> Markup {
-    let Some(text) = text_of_limit(finding, rows) else {
+    let Some(ShownLimit { value, of }) = shown_limit(finding, rows) else {
         return html! { td.n.limit { (none()) } };
     };
-    let (figure, source) = match text.split_once(" (") {
-        Some((figure, source)) => (figure, Some(source)),
-        None => (text.as_str(), None),
-    };
+    let is_long = value.chars().count() > MOST_CHARACTERS;
     html! {
-        td.n.limit data-label="limit" {
-            span { (figure) }
-            @if let Some(source) = source { " " span { "(" (source) } }
+        td.n.limit data-label="limit" title=[is_long.then_some(&value)] {
+            span { @if is_long { "relative" } @else { (value) } }
+            @if !of.is_empty() { " " span { (of.join(", ")) } }
         }
     }
 }
 
 /// The limit of the finding or, without one, that of the peak or of the growth.
-fn text_of_limit(finding: Option<&Finding>, rows: &[FigureRow]) -> Option<String> {
-    if let Some(limit) = finding.and_then(|finding| finding.limit) {
-        let figure = finding.and_then(|it| it.bytes_per_iteration.or(it.figure));
-        let limit = match finding.is_some_and(|it| it.code.is_about_a_number()) {
+fn shown_limit(finding: Option<&Finding>, rows: &[FigureRow]) -> Option<ShownLimit> {
+    if let Some((finding, limit)) = finding.and_then(|finding| Some((finding, finding.limit?))) {
+        let figure = finding.bytes_per_iteration.or(finding.figure);
+        let value = match finding.code.is_about_a_number() {
             true => counted(limit, "allocation", "allocations"),
             false => sizes::apart(limit, figure.unwrap_or(limit))[0].clone(),
         };
-        let name = finding.map_or("", |finding| limited(finding.code));
-        return Some(match finding.and_then(|finding| Some((finding.limit?, finding.baseline?))) {
-            Some((limit_in_bytes, then)) => {
-                format!("{name}{limit} ({})", source_of_limit(limit_in_bytes > then))
-            }
-            None => format!("{name}{limit}"),
+        let source = finding.baseline.map(|then| source_of_limit(limit > then));
+        return Some(ShownLimit {
+            value,
+            of: limited(finding.code).into_iter().chain(source).collect(),
         });
     }
-    let of = |name: &str| {
+    let of = |name: &str, word: &'static str| {
         let limit = rows.iter().find(|row| row.name == name)?.limit.as_ref()?;
-        Some(limit.decides.clone())
+        let sourced =
+            [source_of_limit(false), source_of_limit(true)].into_iter().find_map(|source| {
+                let value = limit.decides.strip_suffix(&format!(" ({source})"))?;
+                Some((value, Some(source)))
+            });
+        let (value, source) = sourced.unwrap_or((&limit.decides, None));
+        let of = std::iter::once(word).chain(source).collect();
+        Some(ShownLimit { value: value.to_owned(), of })
     };
-    let peak = of("peak_allocated").map(|peak| format!("peak {peak}"));
-    peak.or_else(|| of("growth").map(|growth| format!("growth {growth}")))
+    of("peak_allocated", "peak").or_else(|| of("growth", "growth"))
 }
 
 /// The figure that a finding judges, unless its code or the unit of the limit names it.
-fn limited(code: Code) -> &'static str {
+fn limited(code: Code) -> Option<&'static str> {
     match code {
-        Code::Leak | Code::GrowthRegression => "growth ",
-        Code::PeakLimit | Code::PeakRegression => "peak ",
-        _ => "",
+        Code::Leak | Code::GrowthRegression => Some("growth"),
+        Code::PeakLimit | Code::PeakRegression => Some("peak"),
+        _ => None,
     }
 }
 
@@ -195,6 +205,7 @@ pub(super) fn table(groups: &Markup) -> Markup {
 
 #[cfg(test)]
 mod tests {
+    use super::super::data::FigureLimit;
     use super::*;
 
     #[test]
@@ -234,7 +245,10 @@ mod tests {
             limit: Some(1_048_576),
             ..Finding::new(Code::PeakLimit, "")
         };
-        assert_eq!(text_of_limit(Some(&finding), &[]).as_deref(), Some("peak 1,048,576 B"));
+        let shown = |value: &str, of: &[&'static str]| {
+            Some(ShownLimit { value: value.to_owned(), of: of.to_vec() })
+        };
+        assert_eq!(shown_limit(Some(&finding), &[]), shown("1,048,576 B", &["peak"]));
         let empty = "<td class=\"n limit\"><span class=\"none\">\u{2014}</span></td>";
         assert_eq!(limit(None, &[]).into_string(), empty);
         let name = "peak_allocated";
@@ -256,6 +270,16 @@ mod tests {
         assert_eq!((from(8), change(&row(8, None)).into_string()), (String::new(), String::new()));
         let regression = Finding { baseline: Some(1_048_576), ..finding };
         let cell = limit(Some(&regression), &[]).into_string();
-        assert!(cell.contains("<span>peak 1,048,576 B</span> <span>(baseline)</span>"), "{cell}");
+        assert!(cell.contains("<span>1,048,576 B</span> <span>peak, baseline</span>"), "{cell}");
+        let decided = |decides: &str| {
+            let limit = Some(FigureLimit { decides: decides.to_owned(), others: None });
+            FigureRow { limit, ..row(8, None) }
+        };
+        let sourced = shown_limit(None, &[decided("12 B (baseline and tolerance)")]);
+        assert_eq!(sourced, shown("12 B", &["peak", "baseline and tolerance"]));
+        let relative = decided("1.5 times that of another_test_with_a_name");
+        let cell = limit(None, &[relative]).into_string();
+        assert!(cell.contains("<span>relative</span> <span>peak</span>"), "{cell}");
+        assert!(cell.contains("title=\"1.5 times that of another_test_with_a_name\""), "{cell}");
     }
 }
