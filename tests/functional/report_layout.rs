@@ -164,6 +164,16 @@ fn on_paper_titles_counts_and_whole_charts_remain() {
     for tool in [".tools", ".copyable button"] {
         assert!(!is_shown(&mut page, tool), "{tool}");
     }
+    // The heading and the paragraph above the table of tests are on its sheet.
+    for above in ["#tests", "#overview h2:has(~ .wide)"] {
+        let of = match above {
+            "#tests" => {
+                "document.querySelector('#tests').parentElement.previousElementSibling".to_owned()
+            }
+            heading => format!("[...document.querySelectorAll({heading:?})].pop()"),
+        };
+        assert_eq!(page.text(&format!("getComputedStyle({of}).breakAfter")), "avoid", "{above}");
+    }
     // A card that a reader has closed is whole on paper.
     page.value("document.querySelector('.failure').open = false");
     for (event, is_open) in [("beforeprint", true), ("afterprint", false)] {

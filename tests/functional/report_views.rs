@@ -238,6 +238,11 @@ fn a_line_has_the_sum_of_its_call_sites_and_all_are_on_paper() {
     let printed = shown(&mut page, ".finding");
     assert_eq!(printed.matches("relu").count(), 7, "{printed}");
     assert!(!printed.contains("more lines"), "{printed}");
+    let sources = "[...document.querySelectorAll('.finding .snippet')].filter(e => e.checkVisibility()).length";
+    assert!(
+        page.value(sources).as_u64().is_some_and(|count| count <= 3),
+        "of the first lines only"
+    );
     page.value("dispatchEvent(new Event('afterprint'))");
     page.set_print(false);
     assert_eq!(page.value(open), 0);
