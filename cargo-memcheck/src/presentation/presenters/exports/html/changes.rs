@@ -1,15 +1,11 @@
 //! The call sites that hold more or less at a peak than in the baseline, as rows of a table: before,
 //! after and change of each line, then the other call sites, so that the rows add up to the rise.
 
-use maud::{Markup, html};
 use memcheck_core::judgement::finding::{Code, Finding, GrownHolder};
 use memcheck_core::size::{both, exact};
 use serde::Serialize;
 
 use super::by_line::by_line;
-use super::data::Sources;
-use super::markup::linked;
-use crate::presentation::presenters::places;
 
 /// Lines of the program with a row; the last row has the others.
 const MOST_ROWS: usize = 8;
@@ -19,30 +15,30 @@ const MOST_NAMED: usize = 3;
 /// The rows of one finding. All figures have the same unit and the same number of decimals.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Changes {
-    rows: Vec<ChangeRow>,
+    pub(super) rows: Vec<ChangeRow>,
     /// The figure itself, which the rows add up to.
-    sum: Option<ChangeRow>,
+    pub(super) sum: Option<ChangeRow>,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct ChangeRow {
+pub(super) struct ChangeRow {
     /// `src/model.rs:20`
-    place: Option<String>,
-    name: String,
+    pub(super) place: Option<String>,
+    pub(super) name: String,
     /// `new at the peak`, or empty.
-    remark: &'static str,
-    before: Option<Cell>,
-    after: Cell,
-    change: Option<Cell>,
+    pub(super) remark: &'static str,
+    pub(super) before: Option<ChangeCell>,
+    pub(super) after: ChangeCell,
+    pub(super) change: Option<ChangeCell>,
     /// The class of the change: more, less or neither.
-    class: Option<&'static str>,
+    pub(super) class: Option<&'static str>,
 }
 
 /// A figure, and its exact bytes.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct Cell {
-    text: String,
-    title: String,
+pub(super) struct ChangeCell {
+    pub(super) text: String,
+    pub(super) title: String,
 }
 
 /// A row as numbers. The bytes before are not known of a holder that the baseline does not list.
@@ -80,7 +76,7 @@ impl Changes {
         let amounts: Vec<Amounts> = shown.iter().map(|holders| Amounts::of(holders)).collect();
         let total = total(finding);
         let rest = total.as_ref().and_then(|total| rest(total, &amounts));
-        let form = Form::fitting(amounts.iter().chain(&total).chain(&rest));
+        let form = ChangeUnit::fitting(amounts.iter().chain(&total).chain(&rest));
         let mut rows: Vec<ChangeRow> =
             shown.iter().zip(&amounts).map(|(of, amounts)| row(of, amounts, form)).collect();
         rows.extend(rest.as_ref().map(|rest| ChangeRow {
@@ -92,25 +88,7 @@ impl Changes {
             .map(|total| ChangeRow { name: "peak".to_owned(), ..ChangeRow::new(total, form) });
         Some(Self { rows, sum })
     }
-
-    /// The table on the first page.
-    pub(super) fn table(&self, sources: &Sources) -> Markup {
-        html! {
-            div.wide {
-                table.changes {
-                    caption.hidden { "Call sites that hold more or less than in the baseline" }
-                    thead { tr { @for title in COLUMNS { th scope="col" .n[title != COLUMNS[0]] { (title) } } } }
-                    tbody {
-                        @for row in &self.rows { tr { (row.cells(sources)) } }
-                        @if let Some(row) = &self.sum { tr.sum { (row.cells(sources)) } }
-                    }
-                }
-            }
-        }
-    }
 }
-
-const COLUMNS: [&str; 4] = ["Call site", "Before", "After", "Change"];
 
 /// The peak before and after, if the finding has both.
 fn total(finding: &Finding) -> Option<Amounts> {
@@ -132,7 +110,7 @@ fn rest(total: &Amounts, rows: &[Amounts]) -> Option<Amounts> {
     (!is_empty).then_some(Amounts { before, after, change })
 }
 
-fn row(holders: &[&GrownHolder], amounts: &Amounts, form: Form) -> ChangeRow {
+fn row(holders: &[&GrownHolder], amounts: &Amounts, form: ChangeUnit) -> ChangeRow {
     let names: Vec<&str> = holders.iter().take(MOST_NAMED).map(|it| it.holder.as_str()).collect();
     let more = holders.len().saturating_sub(MOST_NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -152,7 +130,7 @@ fn row(holders: &[&GrownHolder], amounts: &Amounts, form: Form) -> ChangeRow {
 }
 
 impl ChangeRow {
-    fn new(amounts: &Amounts, form: Form) -> Self {
+    fn new(amounts: &Amounts, form: ChangeUnit) -> Self {
         let Amounts { before, after, change } = amounts;
         Self {
             place: None,
@@ -166,47 +144,18 @@ impl ChangeRow {
                 .map(|it| if it > 0 { "more" } else { "less" }),
         }
     }
-
-    fn cells(&self, sources: &Sources) -> Markup {
-        let at = self.place.as_deref().and_then(places::parse);
-        html! {
-            th scope="row" {
-                @if let Some((file, line)) = at { (linked(sources, file, line)) " " }
-                @else if let Some(place) = &self.place { code { (place) } " " }
-                (self.name)
-                @if !self.remark.is_empty() { " " span.muted { "(" (self.remark) ")" } }
-                @if let Some(text) = at.and_then(|(file, line)| sources.line(file, line)) {
-                    " " code.source { (text) }
-                }
-            }
-            (figure(COLUMNS[1], self.before.as_ref(), None))
-            (figure(COLUMNS[2], Some(&self.after), None))
-            (figure(COLUMNS[3], self.change.as_ref(), self.class))
-        }
-    }
-}
-
-fn figure(title: &str, cell: Option<&Cell>, class: Option<&str>) -> Markup {
-    html! {
-        td.n data-label=(title) data-empty[cell.is_none()] title=[cell.map(|cell| &cell.title)] {
-            @match cell {
-                Some(cell) => span class=[class] { (cell.text) },
-                None => "\u{2014}",
-            }
-        }
-    }
 }
 
 /// The unit and the decimals of all figures of a table, so that its digits are aligned.
 #[derive(Debug, Clone, Copy)]
-struct Form {
+struct ChangeUnit {
     unit: usize,
     decimals: usize,
 }
 
 const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
-impl Form {
+impl ChangeUnit {
     /// The largest unit of which every figure is at least a tenth, with one decimal if that is exact.
     fn fitting<'a>(rows: impl Iterator<Item = &'a Amounts>) -> Self {
         let values: Vec<u128> = rows.flat_map(Amounts::values).map(i128::unsigned_abs).collect();
@@ -230,7 +179,7 @@ impl Form {
         }
     }
 
-    fn cell(self, bytes: i128, plus: &str) -> Cell {
+    fn cell(self, bytes: i128, plus: &str) -> ChangeCell {
         let sign = match bytes {
             0 => "",
             1.. => plus,
@@ -246,7 +195,7 @@ impl Form {
             decimals => format!(".{:0decimals$}", scaled % scale),
         };
         let exact = u64::try_from(bytes.unsigned_abs()).unwrap_or(u64::MAX);
-        Cell {
+        ChangeCell {
             text: format!("{sign}{whole}{part} {}", UNITS[self.unit]),
             title: format!("{sign}{}", both(exact)),
         }
@@ -273,7 +222,8 @@ mod tests {
     }
 
     fn lines(changes: &Changes) -> Vec<String> {
-        let text = |cell: &Option<Cell>| cell.as_ref().map_or("-", |cell| &cell.text).to_owned();
+        let text =
+            |cell: &Option<ChangeCell>| cell.as_ref().map_or("-", |cell| &cell.text).to_owned();
         changes
             .rows
             .iter()
@@ -357,12 +307,12 @@ mod tests {
                 (1..=12).map(|line| holder("x", line as u32, bytes(line), bytes(line + 20)));
             let changed = finding(grown.collect(), Vec::new());
             let all = Changes::new(&changed).unwrap();
-            let number = |cell: &Cell| -> i128 {
+            let number = |cell: &ChangeCell| -> i128 {
                 let digits = cell.title.split(" B").next().unwrap_or_default();
                 let digits: String = digits.chars().filter(|of| *of != ',' && *of != '+').collect();
                 digits.replace('\u{2212}', "-").parse().unwrap()
             };
-            let sum = |of: fn(&ChangeRow) -> Option<&Cell>| {
+            let sum = |of: fn(&ChangeRow) -> Option<&ChangeCell>| {
                 all.rows.iter().filter_map(of).map(number).sum::<i128>()
             };
             assert_eq!(sum(|row| row.before.as_ref()), 1 << 20, "{seed}");

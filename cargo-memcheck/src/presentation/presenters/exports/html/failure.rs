@@ -8,6 +8,7 @@ use memcheck_core::presentation::text::{KEPT_THROUGH, ONE_KEEPS_IT, relation};
 use memcheck_core::size::counted;
 
 use super::by_line::by_line;
+use super::change_table;
 use super::changes::Changes;
 use super::commands::{self, NextCommand};
 use super::data::{Snippet, Sources};
@@ -143,7 +144,7 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
         @if matches!(finding.code, Code::TestFailed | Code::Crashed) && !further.is_empty() {
             pre.output { (further[..further.len().min(MOST_OUTPUT)].join("\n")) }
         }
-        @if let Some(changes) = Changes::new(finding) { (changes.table(sources)) }
+        @if let Some(changes) = Changes::new(finding) { (change_table::table(&changes, sources)) }
         @match &at {
             Some(HeadLine { file, line, .. }) if is_test => p { (place(title, sources, file, *line)) },
             Some(HeadLine { file, line, .. }) if is_kept => (place_with_source(title, sources, (file, *line), "")),

@@ -8,6 +8,7 @@
 
 mod assets;
 mod by_line;
+mod change_table;
 mod changes;
 mod commands;
 mod data;
