@@ -83,6 +83,46 @@ fn from_641_pixels_on_the_tests_are_a_table_without_broken_words() {
     assert_eq!(page.errors, [""; 0]);
 }
 
+/// The figures before, after and their difference are in columns, also on a phone.
+#[test]
+fn the_figures_of_a_regression_are_in_columns_at_every_width() {
+    let Some(mut page) = Page::open() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("report.html");
+    let report = format!("html={}", path.display());
+    memcheck(&workspace(), &["report", &regressed(folder.path()), "--report", &report]).exits(100);
+    let view = "#memcheck-tests::controls/one_block_over_the_peak/cpu";
+    for (fragment, ready) in [("", READY), (view, OPENED)] {
+        for width in WIDTHS {
+            page.resize(width as u32, 900, 1);
+            page.visit(&path, fragment, ready);
+            page.value(
+                "document.querySelectorAll('.failure').forEach(card => { card.open = true; })",
+            );
+            let rows = page.text(
+                "[...document.querySelectorAll('.changes tbody tr')].filter(row => row.checkVisibility())\
+                 .map(row => [...row.cells].map(cell => cell.textContent).join('|')).join('\\n')",
+            );
+            assert!(
+                rows.contains("(gone)|524,284 B|0 B|") && rows.contains("\npeak|"),
+                "{rows}"
+            );
+            let columns = page.value(
+                "[1, 2, 3].map(column => new Set([...document.querySelectorAll('.changes tr')]\
+                 .filter(row => row.checkVisibility())\
+                 .map(row => Math.round(row.cells[column].getBoundingClientRect().right))).size).join()",
+            );
+            assert_eq!(columns, "1,1,1", "{width}: the right edges of the cells");
+            let rows = page.value(
+                "[...document.querySelectorAll('.changes tr')].filter(row => row.checkVisibility())\
+                 .every(({ cells: [, ...of] }) => new Set(of.map(cell => Math.round(cell.getBoundingClientRect().top))).size === 1)",
+            );
+            assert_eq!(rows, true, "{width}: the figures of a row are on one line");
+        }
+    }
+    assert_eq!(page.errors, [""; 0]);
+}
+
 const LIMITS: &str = "[...document.querySelectorAll('#tests td.limit')]";
 
 /// The number of lines of the text of an element.

@@ -64,7 +64,9 @@ function changes({ changes: of }) {
   const cells = ({ place, name, remark, before, after, change, class: kind }) => [
     el('span', null, place ? [linked(place), ' '] : null, name, remark ? el('span', { class: 'muted' }, ` (${remark})`) : null),
     figure(before), figure(after), figure(change, kind)];
-  return table('Call sites that hold more or less than in the baseline', columns, of.rows.map(cells), of.sum ? [cells(of.sum)] : []);
+  const shown = table('Call sites that hold more or less than in the baseline', columns, of.rows.map(cells), of.sum ? [cells(of.sum)] : []);
+  shown.querySelector('table').className = 'changes';
+  return shown;
 }
 
 /** The lines that hold more, with their source. */

@@ -68,7 +68,7 @@ impl Changes {
     /// `None` if the finding has no holders that changed.
     pub(super) fn new(finding: &Finding) -> Option<Self> {
         let all: Vec<GrownHolder> = finding.grown.iter().chain(&finding.shrunk).cloned().collect();
-        let lines = by_line(&all, |holder| holder.place.as_deref());
+        let lines = lines(&all);
         if lines.is_empty() {
             return None;
         }
@@ -88,6 +88,17 @@ impl Changes {
             .map(|total| ChangeRow { name: "peak".to_owned(), ..ChangeRow::new(total, form) });
         Some(Self { rows, sum })
     }
+}
+
+/// The holders of each line, the line with the largest change first.
+pub(super) fn lines(holders: &[GrownHolder]) -> Vec<Vec<&GrownHolder>> {
+    let mut lines = by_line(holders, |holder| holder.place.as_deref());
+    let change = |of: &[&GrownHolder]| {
+        let changes = of.iter().map(|it| i128::from(it.now) - i128::from(it.then));
+        changes.sum::<i128>().unsigned_abs()
+    };
+    lines.sort_by_key(|of| std::cmp::Reverse(change(of)));
+    lines
 }
 
 /// The peak before and after, if the finding has both.
@@ -221,7 +232,7 @@ mod tests {
         }
     }
 
-    fn lines(changes: &Changes) -> Vec<String> {
+    fn texts(changes: &Changes) -> Vec<String> {
         let text =
             |cell: &Option<ChangeCell>| cell.as_ref().map_or("-", |cell| &cell.text).to_owned();
         changes
@@ -247,7 +258,7 @@ mod tests {
             "other call sites||0.25 MiB|0.50 MiB|+0.25 MiB",
             "peak||1.00 MiB|2.00 MiB|+1.00 MiB",
         ];
-        assert_eq!(lines(&Changes::new(&all).unwrap()), expected);
+        assert_eq!(texts(&Changes::new(&all).unwrap()), expected);
         assert_eq!(Changes::new(&finding(Vec::new(), Vec::new())), None);
     }
 
@@ -255,7 +266,7 @@ mod tests {
     fn rows_that_are_all_of_a_rise_have_no_others() {
         let all = finding(vec![holder("randn", 3, 1 << 20, 1 << 21)], Vec::new());
         let expected = ["randn||1.0 MiB|2.0 MiB|+1.0 MiB", "peak||1.0 MiB|2.0 MiB|+1.0 MiB"];
-        assert_eq!(lines(&Changes::new(&all).unwrap()), expected);
+        assert_eq!(texts(&Changes::new(&all).unwrap()), expected);
     }
 
     #[test]
@@ -270,7 +281,7 @@ mod tests {
             "other call sites||4,228.05 KiB|4,228.05 KiB|0.00 KiB",
             "peak||4,228.05 KiB|4,292.05 KiB|+64.00 KiB",
         ];
-        assert_eq!(lines(&Changes::new(&small).unwrap()), expected);
+        assert_eq!(texts(&Changes::new(&small).unwrap()), expected);
     }
 
     /// The baseline names its largest holders only.
@@ -282,7 +293,7 @@ mod tests {
             "other call sites||1.00 MiB|1.25 MiB|+1.00 MiB",
             "peak||1.00 MiB|2.00 MiB|+1.00 MiB",
         ];
-        assert_eq!(lines(&Changes::new(&finding(vec![unlisted], Vec::new())).unwrap()), expected);
+        assert_eq!(texts(&Changes::new(&finding(vec![unlisted], Vec::new())).unwrap()), expected);
     }
 
     #[test]
@@ -291,9 +302,9 @@ mod tests {
         let of_growth = Finding { baseline: None, ..finding(all.to_vec(), Vec::new()) };
         let expected =
             ["add, relu|new at the peak|0 B|32 B|+32 B", "ones|new at the peak|0 B|12 B|+12 B"];
-        assert_eq!(lines(&Changes::new(&of_growth).unwrap()), expected);
+        assert_eq!(texts(&Changes::new(&of_growth).unwrap()), expected);
         let many = (1..=9).map(|line| holder("x", line, 0, 1 << 10)).collect();
-        let all = lines(&Changes::new(&finding(many, Vec::new())).unwrap());
+        let all = texts(&Changes::new(&finding(many, Vec::new())).unwrap());
         assert_eq!(all.len(), MOST_ROWS + 2, "{all:?}");
         assert!(all[MOST_ROWS].starts_with("other call sites|"), "{all:?}");
     }

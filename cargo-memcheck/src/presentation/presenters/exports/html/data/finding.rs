@@ -7,7 +7,7 @@ use memcheck_core::presentation::text::{KEPT_THROUGH, ONE_KEEPS_IT};
 use serde::Serialize;
 
 use super::super::by_line::by_line;
-use super::super::changes::Changes;
+use super::super::changes::{self, Changes};
 use super::super::ending::Ending;
 use super::super::rise::{self, Rise};
 use super::tree::Tree;
@@ -99,7 +99,7 @@ impl FindingData {
         let is_kept = !callers.is_empty() && finding.caller().is_some();
         let through = finding.kept_through.clone();
         let kept_through = through.map(|line| (CallerData::new(line, tree), KEPT_THROUGH));
-        let grown = by_line(&finding.grown, |holder| holder.place.as_deref());
+        let grown = changes::lines(&finding.grown);
         for place in grown.iter().filter_map(|of| of.first()?.place.as_deref()) {
             tree.show_place(place);
         }
