@@ -103,10 +103,7 @@ fn the_figures_of_a_regression_are_in_columns_at_every_width() {
                 "[...document.querySelectorAll('.changes tbody tr')].filter(row => row.checkVisibility())\
                  .map(row => [...row.cells].map(cell => cell.textContent).join('|')).join('\\n')",
             );
-            assert!(
-                rows.contains("(gone)|524,284 B|0 B|") && rows.contains("\npeak|"),
-                "{rows}"
-            );
+            assert!(rows.contains("(gone)|524,284 B|0 B|") && rows.contains("\npeak|"), "{rows}");
             let columns = page.value(
                 "[1, 2, 3].map(column => new Set([...document.querySelectorAll('.changes tr')]\
                  .filter(row => row.checkVisibility())\

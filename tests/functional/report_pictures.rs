@@ -186,7 +186,7 @@ fn pictures_of_the_report_are_written_on_request() {
         page.value("new Promise(done => setTimeout(() => done(true), 500))");
         std::fs::write(image(&format!("{name}.webp")), page.picture()).expect("a picture");
     };
-    take("report-light", "", (1200, 800), false, "");
+    take("report-light", "", (1200, 860), false, "");
     take("report-blocks-light", &test, (1200, 900), false, ".choice, .blocks");
     take("report-blocks-dark", &test, (1200, 900), true, ".choice, .blocks");
     take("report-phone", &test, (390, 844), false, "");
@@ -206,7 +206,7 @@ fn texts(page: &mut Page, path: &Path, test: &str) -> [(&'static str, String); 2
 /// The text of a page without what differs from run to run.
 const SHOWN: &str = "document.body.innerText.replace(/\\b\\d+\\.\\d+\\ss\\b/g, 'TIME').replace(/\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d UTC/, 'DATE')\
     .replace(/commit [0-9a-f]{12}/, 'commit HASH').replace(/memcheck \\d+\\.\\d+\\.\\d+/, 'memcheck VERSION')\
-    .replace(/^process\\b.*\\n?/gm, '')";
+    .replace(/^process\\b.*\\n?/gm, '').replace(/[ \\t]+$/gm, '')";
 
 /// A picture with other figures or words than the page has now is out of date.
 #[test]

@@ -80,10 +80,15 @@ pub(super) fn failure(
     FailedTest { kind: kind(outcome), cause, status, row, body }
 }
 
-/// The findings of a card. A test without a baseline is marked in the table.
+/// The findings of a card: those that fail the test or, without one, the remarks. A test without a
+/// baseline is marked in the table.
 fn folded(outcome: &TestOutcome) -> Vec<Folded<'_>> {
-    let findings = outcome.verdict.findings.iter();
-    findings::folded(findings.filter(|finding| finding.code != Code::MissingBaseline))
+    let all = || outcome.verdict.findings.iter().filter(|it| it.code != Code::MissingBaseline);
+    let fails = |finding: &&Finding| findings::is_denied(finding, &outcome.verdict);
+    match all().any(|finding| fails(&finding)) {
+        true => findings::folded(all().filter(fails)),
+        false => findings::folded(all()),
+    }
 }
 
 /// The group of a test that did not pass.
@@ -406,6 +411,16 @@ mod tests {
     fn grown() -> GrownHolder {
         let place = Some("a.rs:9".to_owned());
         GrownHolder { holder: "copy".to_owned(), place, now: 4, ..GrownHolder::default() }
+    }
+
+    #[test]
+    fn a_remark_is_in_the_card_of_a_test_that_nothing_else_fails() {
+        let mut outcome = leaky();
+        let improved = Finding::new(Code::Improved, "lower");
+        outcome.verdict.findings.push(improved.clone());
+        assert!(!card(&outcome, &Sources::default()).contains("improved"));
+        outcome.verdict.findings = vec![improved];
+        assert!(card(&outcome, &Sources::default()).contains("improved"));
     }
 
     #[test]
