@@ -119,6 +119,42 @@ fn on_a_phone_rows_are_cards_lines_wrap_and_the_command_opens() {
     assert_eq!(page.errors, [""; 0]);
 }
 
+/// The line of a crash is marked in its source. That of the test says only which test it was.
+#[test]
+fn a_crash_at_an_unknown_line_names_the_test_and_marks_no_source() {
+    let Some(mut page) = Page::open() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let results = results(folder.path(), "killed", 0);
+    let file = Path::new(&results).join("results.jsonl");
+    let known = page_of(&results, folder.path());
+    const CRASH: &str = "#memcheck-tests::controls/an_abort/cpu";
+    page.visit(&known, CRASH, OPENED);
+    let found = text(&mut page, ".finding");
+    assert!(found.contains("line: tests/tests/controls/main.rs:"), "{found}");
+    assert!(is_shown(&mut page, ".finding mark.line"));
+    let changed = std::fs::read_to_string(&file).expect("the results");
+    let changed = changed.lines().map(|line| {
+        let mut line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        let at = "/test/outcome/verdict/findings/0/keeps_at";
+        if let Some(at) = line.pointer_mut(at).and_then(serde_json::Value::as_object_mut) {
+            at.remove("function");
+        }
+        format!("{line}\n")
+    });
+    let changed: String = changed.collect();
+    std::fs::write(&file, changed).expect("the results are written");
+    let unknown = page_of(&results, folder.path());
+    page.visit(&unknown, "", READY);
+    let card = "[...document.querySelectorAll('.failure')].find(e => e.textContent.includes('an_abort')).textContent";
+    let card = page.text(card);
+    assert!(card.contains("the test: tests/tests/controls/main.rs:"), "{card}");
+    page.visit(&unknown, CRASH, OPENED);
+    let found = text(&mut page, ".finding");
+    assert!(found.contains("the test: tests/tests/controls/main.rs:"), "{found}");
+    assert!(!is_shown(&mut page, ".finding .snippet"));
+    assert_eq!(page.errors, [""; 0]);
+}
+
 #[test]
 fn a_column_without_a_value_is_left_out() {
     let Some(mut page) = Page::open() else { return };

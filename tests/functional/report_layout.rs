@@ -2,7 +2,8 @@
 //! on paper. Skipped with the reason on a machine without Chromium.
 
 use crate::browser::Page;
-use crate::report_matrix::WIDTHS;
+use crate::fixture::{memcheck, workspace};
+use crate::report_matrix::{WIDTHS, regressed};
 use crate::report_page::{OPENED, READY, assert_fits, report};
 
 const PRINTED_WIDTH: u64 = 690;
@@ -48,6 +49,117 @@ fn names_of_tests_are_readable_at_every_width() {
     assert_eq!(page.errors, [""; 0]);
 }
 
+/// Long codes, figures in bytes and limits of a baseline.
+#[test]
+fn from_641_pixels_on_the_tests_are_a_table_without_broken_words() {
+    let Some(mut page) = Page::open() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("report.html");
+    let report = format!("html={}", path.display());
+    memcheck(&workspace(), &["report", &regressed(folder.path()), "--report", &report]).exits(100);
+    for width in [641, 700, 820, 1024, 1100, 1440] {
+        page.resize(width, 900, 1);
+        page.visit(&path, "", READY);
+        assert!(is_shown(&mut page, "#tests thead"), "{width}");
+        let lines = number(&mut page, &format!("Math.max(...{LIMITS}.map(e => ({LINES})(e)))"));
+        assert!((1.0..=2.0).contains(&lines), "{width}: a limit has {lines} lines");
+        assert_eq!(page.text(BROKEN_WORD), "", "{width}");
+        let is_whole =
+            "(t => t.scrollWidth <= t.clientWidth)(document.querySelector('#tests').parentElement)";
+        assert_eq!(page.value(is_whole), true, "{width}: the table scrolls");
+    }
+    // The checks can fail.
+    page.value(
+        "tests.style.cssText = 'table-layout: fixed; width: 240px'; \
+         tests.querySelectorAll('td, td *').forEach(e => { \
+         e.style.cssText = 'white-space: normal !important; overflow-wrap: anywhere'; }); 0",
+    );
+    assert_ne!(page.text(BROKEN_WORD), "");
+    let lines = number(&mut page, &format!("Math.max(...{LIMITS}.map(e => ({LINES})(e)))"));
+    assert!(lines > 2.0, "{lines}");
+    page.resize(640, 900, 1);
+    page.visit(&path, "", READY);
+    assert!(!is_shown(&mut page, "#tests thead"), "a row is a card");
+    assert_eq!(page.errors, [""; 0]);
+}
+
+/// The figures before, after and their difference are in columns, also on a phone.
+#[test]
+fn the_figures_of_a_regression_are_in_columns_at_every_width() {
+    let Some(mut page) = Page::open() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("report.html");
+    let report = format!("html={}", path.display());
+    memcheck(&workspace(), &["report", &regressed(folder.path()), "--report", &report]).exits(100);
+    let view = "#memcheck-tests::controls/one_block_over_the_peak/cpu";
+    for (fragment, ready) in [("", READY), (view, OPENED)] {
+        for width in WIDTHS {
+            page.resize(width as u32, 900, 1);
+            page.visit(&path, fragment, ready);
+            page.value(
+                "document.querySelectorAll('.failure').forEach(card => { card.open = true; })",
+            );
+            let rows = page.text(
+                "[...document.querySelectorAll('.changes tbody tr')].filter(row => row.checkVisibility())\
+                 .map(row => [...row.cells].map(cell => cell.textContent).join('|')).join('\\n')",
+            );
+            assert!(rows.contains("(gone)|524,284 B|0 B|") && rows.contains("\npeak|"), "{rows}");
+            let columns = page.value(
+                "[1, 2, 3].map(column => new Set([...document.querySelectorAll('.changes tr')]\
+                 .filter(row => row.checkVisibility())\
+                 .map(row => Math.round(row.cells[column].getBoundingClientRect().right))).size).join()",
+            );
+            assert_eq!(columns, "1,1,1", "{width}: the right edges of the cells");
+            let rows = page.value(
+                "[...document.querySelectorAll('.changes tr')].filter(row => row.checkVisibility())\
+                 .every(({ cells: [, ...of] }) => new Set(of.map(cell => Math.round(cell.getBoundingClientRect().top))).size === 1)",
+            );
+            assert_eq!(rows, true, "{width}: the figures of a row are on one line");
+        }
+    }
+    assert_eq!(page.errors, [""; 0]);
+}
+
+const LIMITS: &str = "[...document.querySelectorAll('#tests td.limit')]";
+
+/// The number of lines of the text of an element.
+const LINES: &str = "e => { const walker = document.createTreeWalker(e, NodeFilter.SHOW_TEXT); const tops = new Set(); \
+    while (walker.nextNode()) { const range = document.createRange(); range.selectNodeContents(walker.currentNode); \
+    [...range.getClientRects()].forEach(r => tops.add(Math.round(r.top))); } return tops.size; }";
+
+/// A word in a cell that is on two lines. A code breaks after its hyphens.
+const BROKEN_WORD: &str = "(() => { for (const cell of document.querySelectorAll('#tests td')) { \
+    const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT); \
+    while (walker.nextNode()) { const node = walker.currentNode; \
+    for (const { 0: word, index } of node.data.matchAll(/[^\\s-]+-?/g)) { \
+    const range = document.createRange(); range.setStart(node, index); range.setEnd(node, index + word.length); \
+    if (new Set([...range.getClientRects()].map(r => r.top)).size > 1) return word; } } } return ''; })()";
+
+#[test]
+fn a_test_can_be_sorted_by_values_that_are_in_no_column() {
+    let Some(mut page) = Page::open() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("report.html");
+    let report = format!("html={}", path.display());
+    memcheck(&workspace(), &["report", &regressed(folder.path()), "--report", &report]).exits(100);
+    page.visit(&path, "", READY);
+    let orders =
+        page.text("[...document.querySelector('#order').options].map(e => e.textContent).join()");
+    assert!(orders.starts_with("Test,Result,") && orders.contains("Finding"), "{orders}");
+    assert!(!orders.contains("Device"), "all tests have one device: {orders}");
+    page.value("order.value = 'finding'; order.dispatchEvent(new Event('change')); 0");
+    let found = page.text(
+        "[...document.querySelectorAll('#tests tbody tr:not(.group)')].map(e => e.dataset.finding ?? '~').join()",
+    );
+    assert!(found.split(',').is_sorted() && found.contains("peak-regression"), "{found}");
+    assert_eq!(
+        page.text(
+            "[...document.querySelectorAll('#tests th[aria-sort]')].map(e => e.textContent).join()"
+        ),
+        ""
+    );
+}
+
 #[test]
 fn a_column_with_one_value_is_stated_once() {
     let Some(mut page) = Page::open() else { return };
@@ -88,6 +200,16 @@ fn on_paper_titles_counts_and_whole_charts_remain() {
     }
     for tool in [".tools", ".copyable button"] {
         assert!(!is_shown(&mut page, tool), "{tool}");
+    }
+    // The heading and the paragraph above the table of tests are on its sheet.
+    for above in ["#tests", "#overview h2:has(~ .wide)"] {
+        let of = match above {
+            "#tests" => {
+                "document.querySelector('#tests').parentElement.previousElementSibling".to_owned()
+            }
+            heading => format!("[...document.querySelectorAll({heading:?})].pop()"),
+        };
+        assert_eq!(page.text(&format!("getComputedStyle({of}).breakAfter")), "avoid", "{above}");
     }
     // A card that a reader has closed is whole on paper.
     page.value("document.querySelector('.failure').open = false");

@@ -15,6 +15,10 @@ const PRINTED_WIDTH: u64 = 690;
 /// For a page without a script.
 const LOADED: &str = "document.readyState === 'complete'";
 
+/// The first page with open cards.
+const UNFOLDED: &str = "document.documentElement.dataset.ready !== undefined \
+    && [...document.querySelectorAll('.failure')].every(card => { card.open = true; return true; })";
+
 /// A page, or a part of it.
 struct View {
     name: &'static str,
@@ -114,6 +118,34 @@ pub(crate) fn panicked(folder: &Path) -> String {
     path
 }
 
+/// The results with regressions, whose codes, figures and limits are long.
+pub(crate) fn regressed(folder: &Path) -> String {
+    let path = results(folder, "regressed", 0);
+    let file = Path::new(&path).join("results.jsonl");
+    let text = std::fs::read_to_string(&file).expect("the results");
+    let changed = text.lines().map(|line| {
+        let mut line: Value = serde_json::from_str(line).expect("JSON");
+        if line.pointer(NAME) == Some(&json!("one_block_over_the_peak")) {
+            let finding = |code: &str, figure: u64, limit: u64| {
+                json!({"code": code, "space": "host", "figure": figure, "limit": limit,
+                    "baseline": limit, "message": format!("{code} is higher"), "sites": []})
+            };
+            let mut peak = finding("peak-regression", 1_048_580, 1_048_576);
+            let place = "tests/tests/controls/main.rs:104";
+            peak["grown"] = json!([
+                {"holder": "randn [256,1024] f32", "place": place, "then": 524_288, "now": 1_048_576},
+            ]);
+            peak["shrunk"] = json!([{"holder": "ones [128,1024] f32", "then": 524_284, "now": 0}]);
+            line["test"]["outcome"]["verdict"]["findings"] = json!([
+                peak, finding("growth-regression", 4, 0), finding("allocations-regression", 1_234, 1_140),
+            ]);
+        }
+        format!("{line}\n")
+    });
+    std::fs::write(&file, changed.collect::<String>()).expect("the results are written");
+    path
+}
+
 /// Forty runs, of which some change the peak.
 fn history(folder: &Path) -> String {
     let line = |run: u64| {
@@ -142,6 +174,7 @@ fn views(folder: &Path) -> Vec<View> {
     let report = write("endings", &["report", &endings], 100);
     let panicked = panicked(folder);
     let report_of_panic = write("panicked", &["report", &panicked], 100);
+    let regressed = write("regressed", &["report", &regressed(folder)], 100);
     let many = write("many", &["report", &results(folder, "many", 30)], 100);
     let compared = write("compared", &["compare", &endings, &changed(folder)], 0);
     let history = write("history", &["history", "training", "--history", &history(folder)], 0);
@@ -157,6 +190,16 @@ fn views(folder: &Path) -> Vec<View> {
     vec![
         view("first page", &report, None, first),
         view("many failures", &many, None, first),
+        View {
+            ready: UNFOLDED,
+            ..view("regressions", &regressed, None, &[".failure .changes", "#tests .result"])
+        },
+        view(
+            "regression",
+            &regressed,
+            Some("one_block_over_the_peak"),
+            &["#view h2", ".finding table", ".finding tr.sum"],
+        ),
         view(
             "hang",
             &report,
@@ -287,13 +330,22 @@ fn many_failures_are_rows_below_the_counts() {
     };
     assert_eq!(count(&mut page, ".failure[open]"), 0);
     assert_eq!(count(&mut page, ".failure"), 100);
+    let groups = page.text(
+        "[...document.querySelectorAll('.failure-group h3')].map(e => e.textContent).join('; ')",
+    );
+    assert!(groups.starts_with("Leaks "), "memory comes first: {groups}");
+    let leak = page.text("document.querySelector('.failure summary').innerText");
+    for part in ["gradients_are_kept", "leak", "main.rs:", "grows by 512.0 KiB per iteration"] {
+        assert!(leak.contains(part), "{part}: {leak}");
+    }
+    assert_eq!(count(&mut page, ".failure summary .brief"), 100);
     assert!(page.text("document.querySelector('main').innerText").contains("86 more in the table"));
     let top = "document.querySelectorAll('.failure')[5].getBoundingClientRect().bottom";
     assert!(page.value(top).as_f64().is_some_and(|bottom| bottom < 900.0), "five are on a screen");
     page.click_on("#search");
-    page.insert("an_error_7");
+    page.insert("gradients_are_kept_7");
     assert_eq!(count(&mut page, ".failure"), 1);
-    assert_eq!(count(&mut page, ".cause-group"), 1);
+    assert_eq!(count(&mut page, ".failure-group"), 1);
     assert_eq!(page.errors, [""; 0]);
 }
 

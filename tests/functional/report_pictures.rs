@@ -1,6 +1,7 @@
 //! The pictures of the HTML report in the documentation: a package whose last commit made three tests
-//! worse. `SCREENSHOTS=write` writes them (`scripts/report-screenshots`).
+//! worse. `SCREENSHOTS=write` writes them (`scripts/report-screenshots`), each with the text of its page.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::browser::Page;
@@ -148,20 +149,33 @@ fn changed_package() -> Project {
     project
 }
 
+/// The page of the package, and the address of the view in the pictures.
+fn visited(page: &mut Page, project: &Project) -> (PathBuf, String) {
+    page.hide_scrollbars();
+    memcheck(project.path(), &[&DEVICE[..], &["--report", "html"]].concat()).exits(100);
+    let path = own_directory(project).join("report.html");
+    page.visit(&path, "", READY);
+    let links = "[...document.querySelectorAll('#tests a.test')]";
+    let of_test = "a => a.textContent === 'training_step'";
+    let test = page.text(&format!("{links}.find({of_test}).getAttribute('href')"));
+    (path, test)
+}
+
+fn image(file: &str) -> PathBuf {
+    workspace().join("docs/images").join(file)
+}
+
 #[test]
 fn pictures_of_the_report_are_written_on_request() {
     if std::env::var("SCREENSHOTS").as_deref() != Ok("write") {
         return;
     }
     let mut page = Page::open().expect("a browser");
-    page.hide_scrollbars();
     let project = changed_package();
-    memcheck(project.path(), &[&DEVICE[..], &["--report", "html"]].concat()).exits(100);
-    let path = own_directory(&project).join("report.html");
-    page.visit(&path, "", READY);
-    let links = "[...document.querySelectorAll('#tests a.test')]";
-    let of_test = "a => a.textContent === 'training_step'";
-    let test = page.text(&format!("{links}.find({of_test}).getAttribute('href')"));
+    let (path, test) = visited(&mut page, &project);
+    for (file, text) in texts(&mut page, &path, &test) {
+        std::fs::write(image(file), text).expect("the text of a picture");
+    }
     let mut take = |name: &str, fragment: &str, (width, height), dark, scroll: &str| {
         page.resize(width, height, 1);
         page.set_dark(dark);
@@ -170,11 +184,39 @@ fn pictures_of_the_report_are_written_on_request() {
             page.value(&format!("document.querySelector({scroll:?}).scrollIntoView()"));
         }
         page.value("new Promise(done => setTimeout(() => done(true), 500))");
-        let file = workspace().join("docs/images").join(format!("{name}.webp"));
-        std::fs::write(file, page.picture()).expect("a picture");
+        std::fs::write(image(&format!("{name}.webp")), page.picture()).expect("a picture");
     };
-    take("report-light", "", (1200, 800), false, "");
+    take("report-light", "", (1200, 860), false, "");
     take("report-blocks-light", &test, (1200, 900), false, ".choice, .blocks");
     take("report-blocks-dark", &test, (1200, 900), true, ".choice, .blocks");
     take("report-phone", &test, (390, 844), false, "");
+}
+
+/// The text of the pages in the pictures, by the file next to the pictures that keeps it.
+fn texts(page: &mut Page, path: &Path, test: &str) -> [(&'static str, String); 2] {
+    page.resize(1200, 900, 1);
+    [("report-light.txt", "", READY), ("report-blocks-light.txt", test, OPENED)].map(
+        |(file, fragment, ready)| {
+            page.visit(path, fragment, ready);
+            (file, format!("{}\n", page.text(SHOWN).trim_end()))
+        },
+    )
+}
+
+/// The text of a page without what differs from run to run.
+const SHOWN: &str = "document.body.innerText.replace(/\\b\\d+\\.\\d+\\ss\\b/g, 'TIME').replace(/\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d UTC/, 'DATE')\
+    .replace(/commit [0-9a-f]{12}/, 'commit HASH').replace(/memcheck \\d+\\.\\d+\\.\\d+/, 'memcheck VERSION')\
+    .replace(/^process\\b.*\\n?/gm, '').replace(/[ \\t]+$/gm, '')";
+
+/// A picture with other figures or words than the page has now is out of date.
+#[test]
+#[ignore = "slow: just all"]
+fn the_pictures_have_the_text_of_the_page() {
+    let Some(mut page) = Page::open() else { return };
+    let project = changed_package();
+    let (path, test) = visited(&mut page, &project);
+    for (file, text) in texts(&mut page, &path, &test) {
+        let stored = std::fs::read_to_string(image(file)).unwrap_or_default();
+        assert_eq!(stored, text, "{file}: `just report-screenshots` takes the pictures again");
+    }
 }

@@ -49,12 +49,14 @@ fn of_a_peak_regression_the_line_the_tensor_and_the_next_command_are_shown() {
     programs.run_with("cpu", &["--report", "html=report.html"], &twice).exits(100);
     let line = programs.site("copy");
     let grown = ["peak-regression", "+64.0 KiB", &line];
+    let rows = ["other call sites", "160.0 KiB"];
     let why = ["this allocation is new, or its tensor lives longer than before", "drop its tensor"];
     let commands = ["cargo memcheck profile ", "cargo memcheck accept "];
-    let first = [&grown[..], &["let _before_softmax = scores.copy()?;"], &why, &commands].concat();
+    let first =
+        [&grown[..], &rows, &["let _before_softmax = scores.copy()?;"], &why, &commands].concat();
     let next = ["accept the figures", "cargo memcheck accept", "cargo memcheck profile"];
     let report = programs.path().join("report.html");
-    let view = [&grown[..], &["new at the peak"]].concat();
+    let view = [&grown[..], &rows, &["new at the peak"]].concat();
     assert_found(&report, &first, &view, "scores.copy()", &next);
 }
 

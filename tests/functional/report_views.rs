@@ -115,8 +115,78 @@ fn the_texts_of_an_axis_do_not_overlap() {
             assert!(!ticks.is_empty() && Some(needed) < room, "{width}, {zoomed}: {ticks}");
             page.value("[...document.querySelectorAll('#view button')].find(b => b.textContent === 'Zoom in').click()");
         }
+        // The first iteration has more than a hundred events.
+        page.value("[...document.querySelectorAll('#view button')].find(b => b.textContent === 'Reset').click()");
+        let first = page.position(".blocks .u-over", 0.1, 0.5);
+        for _ in 0..20 {
+            let range = page.text("document.querySelector('.blocks').dataset.range");
+            page.wheel(first, -200);
+            page.wait(&format!("document.querySelector('.blocks').dataset.range !== '{range}'"));
+        }
         let within = page.text("document.querySelector('.blocks').dataset.ticks");
-        assert!(within.contains(" + "), "{within}");
+        assert!(within.contains("1 + "), "{within}");
+        assert!(6 * within.chars().count() as u64 <= room.expect("pixels"), "{width}: {within}");
+    }
+    assert_eq!(page.errors, [""; 0]);
+}
+
+/// The set-up and the first iteration allocate more often than the others.
+#[test]
+fn iterations_have_equal_widths_and_the_last_one_has_its_number_at_every_width() {
+    let Some(mut page) = Page::open() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut events = Vec::new();
+    let path = report(folder.path(), |_| {});
+    let recorded = std::fs::read_to_string(folder.path().join("results.jsonl")).expect("results");
+    for line in recorded.lines() {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        let lifetimes = "/test/outcome/report/record/attribution/peaks/host/lifetimes/iterations";
+        if line.get("test").is_some_and(|test| name(test) == "profile::layers_leaky") {
+            let starts = line.pointer(lifetimes).expect("iterations").as_array().expect("a list");
+            events = starts.iter().map(|start| start.as_u64().expect("an event")).collect();
+        }
+    }
+    assert_eq!(events.len(), 12);
+    let lengths: std::collections::BTreeSet<u64> =
+        events.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(lengths.len() > 1, "the iterations of the recording are not equally long: {events:?}");
+    for width in [390, 700, 1024, 1440] {
+        page.resize(width, 900, 1);
+        page.visit(&path, &format!("#{BINARY}/profile::layers_leaky/cpu"), OPENED);
+        let ticks = page.text("document.querySelector('.blocks').dataset.ticks");
+        let ticks: Vec<&str> = ticks.split('|').collect();
+        assert!(ticks.contains(&"12") && ticks.contains(&"end"), "{width}: {ticks:?}");
+        let lines = page.text("document.querySelector('.blocks').dataset.lines");
+        let lines: Vec<f64> =
+            lines.split('|').map(|line| line.parse().expect("a position")).collect();
+        // The last line begins the time after the iterations, and the first the set-up.
+        let inner = &lines[1..lines.len() - 2];
+        let steps: Vec<f64> = inner.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(
+            steps.len() >= 4 && steps.iter().all(|step| *step == steps[0]),
+            "{width}: {lines:?}"
+        );
+    }
+    assert_eq!(page.errors, [""; 0]);
+}
+
+#[test]
+fn the_charts_of_a_test_are_above_its_figures() {
+    let Some(mut page) = Page::open() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = report(folder.path(), |_| {});
+    for width in [390, 700, 1024, 1440] {
+        page.resize(width, 900, 1);
+        page.visit(&path, &format!("#{BINARY}/profile::layers_leaky/cpu"), OPENED);
+        let side = |side: &str, of: &str| {
+            format!("document.querySelector('{of}').getBoundingClientRect().{side}")
+        };
+        let figures = "#view [aria-label=\"Figures of the test\"]";
+        let is_below = format!("{} <= {}", side("bottom", ".blocks"), side("top", figures));
+        assert_eq!(page.value(&is_below), true, "{width}");
+        // On a wide screen the chart of the iterations is beside the figures.
+        let is_beside = format!("{} <= {}", side("right", ".beside .chart"), side("left", figures));
+        assert_eq!(page.value(&is_beside), width == 1440, "{width}");
     }
     assert_eq!(page.errors, [""; 0]);
 }
@@ -168,6 +238,11 @@ fn a_line_has_the_sum_of_its_call_sites_and_all_are_on_paper() {
     let printed = shown(&mut page, ".finding");
     assert_eq!(printed.matches("relu").count(), 7, "{printed}");
     assert!(!printed.contains("more lines"), "{printed}");
+    let sources = "[...document.querySelectorAll('.finding .snippet')].filter(e => e.checkVisibility()).length";
+    assert!(
+        page.value(sources).as_u64().is_some_and(|count| count <= 3),
+        "of the first lines only"
+    );
     page.value("dispatchEvent(new Event('afterprint'))");
     page.set_print(false);
     assert_eq!(page.value(open), 0);

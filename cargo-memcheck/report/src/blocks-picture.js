@@ -8,11 +8,11 @@ export const REST = -2;
 
 /**
  * Returns the block of each pixel, row by row from the top.
- * `area` is `{from, to, highest, width, height}`: events, bytes and pixels.
+ * `area` is `{from, to, highest, width, height}`: positions, bytes and pixels.
  */
 export function bands(blocks, timeline, area) {
   const { from, to, highest, width, height } = area;
-  const { times, total, block, begins } = timeline;
+  const { times, at, total, block, begins } = timeline;
   const ids = new Int32Array(width * height).fill(EMPTY);
   const next = new Int32Array(blocks.count).fill(EMPTY);
   const before = new Int32Array(blocks.count).fill(EMPTY);
@@ -42,10 +42,10 @@ export function bands(blocks, timeline, area) {
   let painted = -1;
   for (let column = 0; column < width; column += 1) {
     const start = from + column * perColumn;
-    while (event < times.length && times[event] <= start) step();
+    while (event < at.length && at[event] <= start) step();
     // The highest moment of the column, so that no peak is lost between two columns.
     let best = event;
-    for (let look = event; look < times.length && times[look] <= start + perColumn; look += 1) {
+    for (let look = event; look < at.length && at[look] <= start + perColumn; look += 1) {
       if (best === event || total[look] > total[best - 1]) best = look + 1;
     }
     if (best > event && event > 0 && total[event - 1] >= total[best - 1]) best = event;

@@ -2,8 +2,9 @@
 
 import uPlot from 'uplot';
 
-import { axis, chart, DECIMAL, upwards } from './charts.js';
+import { axis, chart, upwards } from './charts.js';
 import { Blocks, rankSites } from './blocks-model.js';
+import { BlockTime } from './blocks-time.js';
 import { bands, colored, EMPTY, REST } from './blocks-picture.js';
 import { category, categoryVariable, color, kindColor, kindVariable, KINDS, pixel, variable } from './colors.js';
 import { el, part, table } from './dom.js';
@@ -12,8 +13,8 @@ import { both, counted, exact, size } from './format.js';
 
 const HEIGHT = 340;
 const MOST_TICKS = 8;
-/** Pixels of a character of an axis, of the space between two texts, and of the axis and the margin of a chart. */
-const [CHARACTER, BETWEEN, MARGINS, RIGHT] = [7, 14, 96, 16];
+/** Pixels of the vertical axis and the right margin of a chart. */
+const MARGINS = 96;
 const LARGEST = 20;
 
 export function blockChart(parent, { space, held }, tree) {
@@ -25,9 +26,10 @@ export function blockChart(parent, { space, held }, tree) {
 class BlockChart {
   constructor(parent, space, held, blocks, tree) {
     Object.assign(this, { space, held, blocks, tree });
-    // The events that are shown. One place holds them, because uPlot computes the scale of the bytes
-    // before it has updated that of the events.
-    this.range = [0, held.lifetimes.events];
+    this.time = new BlockTime(held.lifetimes);
+    // The positions that are shown. One place holds them, because uPlot computes the scale of the bytes
+    // before it has updated that of the time.
+    this.range = [0, this.time.width];
     this.byKind = true;
     this.withSetup = true;
     this.selected = EMPTY;
@@ -51,8 +53,9 @@ class BlockChart {
     const left = lifetimes.left_out;
     const end = this.held.lifetimes.ended === null ? '' : ' After \u201cend\u201d, the last iteration is over and the test drops its memory.';
     const others = left > 0 ? ` The ${counted(left, 'smallest block is', 'smallest blocks are')} one band.` : '';
+    const equal = this.blocks.iterates ? ' Each iteration has the same width.' : '';
     return `${counted(this.blocks.count + left, 'block', 'blocks')} over ${exact(lifetimes.events)} `
-      + `allocations and frees; the peak is ${both(peak)}${when}.${others}${end}`;
+      + `allocations and frees; the peak is ${both(peak)}${when}.${others}${equal}${end}`;
   }
 
   tools() {
@@ -80,9 +83,10 @@ class BlockChart {
   load() {
     const setup = KINDS.indexOf('set-up');
     const isShown = this.withSetup ? () => true : (block) => this.blocks.kind[block] !== setup;
-    this.timeline = this.blocks.timeline(isShown);
+    const timeline = this.blocks.timeline(isShown);
+    this.timeline = { ...timeline, at: this.time.positions(timeline.times) };
     this.cache = null;
-    this.plot?.setData([this.timeline.times, this.timeline.total]);
+    this.plot?.setData([this.timeline.at, this.timeline.total]);
   }
 
   draw() {
@@ -98,86 +102,47 @@ class BlockChart {
         y: vertical.scale,
       },
       axes: [
-        axis({
-          label: this.blocks.iterates ? 'iteration' : 'allocations and frees',
-          splits: (plot) => this.ticks(plot), values: (_, splits) => this.tickTexts(splits),
-        }),
+        // Lines at the beginnings of iterations, and texts at their middles.
+        axis({ size: 8, splits: (plot) => this.ticks(plot).lines, values: (_, splits) => splits.map(() => '') }),
         vertical.axis,
+        axis({
+          scale: 'x', side: 2, size: 26, gap: 0, grid: { show: false }, ticks: { show: false },
+          label: this.blocks.iterates ? 'iteration' : 'allocations and frees',
+          splits: (plot) => this.ticks(plot).at, values: (plot) => this.ticks(plot).texts,
+        }),
       ],
       series: [{}, { stroke: (plot) => this.outline(plot), width: 1, points: { show: false }, paths: steps }],
       hooks: {
         drawAxes: [(plot) => this.paint(plot)], draw: [(plot) => this.markPeak(plot)],
         setSelect: [(plot) => this.zoomToSelection(plot)],
       },
-    }, [this.timeline.times, this.timeline.total]);
+    }, [this.timeline.at, this.timeline.total]);
     this.area.querySelector('.u-over').append(this.hint);
     this.repaint();
   }
 
   /** The highest live bytes in the visible part. */
   highest() {
-    const { times, total } = this.timeline;
+    const { at, total } = this.timeline;
     const [from, to] = this.range;
     let [best, before] = [0, 0];
-    for (let at = 0; at < times.length; at += 1) {
-      if (times[at] < from) before = total[at];
-      else if (times[at] <= to) best = Math.max(best, total[at]);
+    for (let index = 0; index < at.length; index += 1) {
+      if (at[index] < from) before = total[index];
+      else if (at[index] <= to) best = Math.max(best, total[index]);
     }
     return Math.max(best, before);
   }
 
   /** Steps that are closer than pixels would cover the bands. */
   outline(plot) {
-    const { times } = this.timeline;
+    const { at } = this.timeline;
     const [min, max] = this.range;
-    const visible = lowerBound(times, max) - lowerBound(times, min);
+    const visible = lowerBound(at, max) - lowerBound(at, min);
     return visible > plot.bbox.width / 2 ? 'transparent' : color('outline');
   }
 
-  /** The beginnings of iterations or, within an iteration, events of it. Their texts do not overlap. */
   ticks(plot) {
-    const [min, max] = this.range;
-    const { iterations, ended } = this.held.lifetimes;
-    const pixels = Math.max(1, plot.width - MARGINS) / (max - min);
-    const room = (events) => CHARACTER * Math.max(...this.tickTexts(events).map((text) => text.length));
-    const starts = [...iterations, ended].filter((event) => event !== null && event >= min && event <= max);
-    const wanted = starts.length >= 2 ? starts : this.inSteps((room([Math.ceil(min), Math.floor(max)]) + BETWEEN) / pixels);
-    const kept = [];
-    // From the right, so that the end has a text.
-    for (const event of wanted.reverse()) {
-      const width = room([event]);
-      const isInside = (max - event) * pixels + RIGHT >= width / 2;
-      const isFree = kept.length === 0
-        || (kept[0] - event) * pixels >= (width + room([kept[0]])) / 2 + BETWEEN;
-      if (isInside && isFree) kept.unshift(event);
-    }
-    return kept;
-  }
-
-  /** The events in round steps of at least `least` from the beginning of the iteration. */
-  inSteps(least) {
-    const [min, max] = this.range;
-    const step = DECIMAL.find((size) => size >= least);
-    const begin = [...this.held.lifetimes.iterations, this.held.lifetimes.ended ?? Infinity].findLast((event) => event <= min) ?? 0;
-    const first = Math.ceil((min - begin) / step);
-    const count = Math.floor((max - begin) / step) - first + 1;
-    return Array.from({ length: Math.max(0, count) }, (_, index) => begin + (first + index) * step);
-  }
-
-  /**
-   * `12` at the beginning of an iteration, `12 + 40` forty events later; before the first, `set-up + 7`, and after
-   * the last, `end + 7`. Without iterations the number of the event.
-   */
-  tickTexts(splits) {
-    const { iterations, ended } = this.held.lifetimes;
-    return splits.map((split) => {
-      if (!this.blocks.iterates) return exact(split);
-      const passed = upperBound(iterations, split);
-      const isOver = ended !== null && split >= ended;
-      const events = split - (isOver ? ended : iterations[passed - 1] ?? 0);
-      const part = isOver ? 'end' : passed === 0 ? 'set-up' : String(passed);
-      return events === 0 ? part : `${part} + ${exact(events)}`;
-    });
+    return this.time.ticks(this.range, plot.width - MARGINS);
   }
 
   paint(plot) {
@@ -186,9 +151,11 @@ class BlockChart {
     if (columns < 1 || rows < 1) return;
     const [from, to] = this.range;
     const { max: highest } = plot.scales.y;
-    this.area.dataset.range = `${Math.round(from)} ${Math.round(to)}`;
+    this.area.dataset.range = [from, to].map((at) => Math.round(this.time.event(at))).join(' ');
     this.area.dataset.highest = Math.round(highest);
-    this.area.dataset.ticks = this.tickTexts(this.ticks(plot)).join('|');
+    const { texts, lines } = this.ticks(plot);
+    this.area.dataset.ticks = texts.join('|');
+    this.area.dataset.lines = lines.join('|');
     const key = [from, to, highest, columns, rows].join();
     if (this.cache?.key !== key) {
       const area = { from, to, highest, width: columns, height: rows };
@@ -220,7 +187,7 @@ class BlockChart {
   }
 
   markPeak(plot) {
-    const { peak } = this.held.lifetimes;
+    const peak = this.time.position(this.held.lifetimes.peak);
     const [min, max] = this.range;
     if (peak < min || peak > max) return;
     const { ctx, bbox } = plot;
@@ -403,11 +370,14 @@ class BlockChart {
     return first === final ? first : `${first} to ${final}`;
   }
 
+  /** At least four events stay visible. */
   zoom(range) {
-    const { events } = this.held.lifetimes;
-    const [min, max] = range ?? [0, events];
-    const span = Math.min(events, Math.max(4, max - min));
-    const from = Math.max(0, Math.min(min, events - span));
+    const { width } = this.time;
+    const [min, max] = range ?? [0, width];
+    const middle = this.time.event((min + max) / 2);
+    const least = this.time.position(middle + 2) - this.time.position(Math.max(0, middle - 2));
+    const span = Math.min(width, Math.max(least, max - min));
+    const from = Math.max(0, Math.min(min, width - span));
     this.range = [from, from + span];
     this.plot.setScale('x', { min: from, max: from + span });
   }
@@ -423,8 +393,7 @@ class BlockChart {
   /** Zooms around the pointer. At the whole range, turning back scrolls the page. */
   wheel(event) {
     const [min, max] = this.range;
-    const { events } = this.held.lifetimes;
-    if (event.deltaY === 0 || (event.deltaY > 0 && max - min >= events)) return;
+    if (event.deltaY === 0 || (event.deltaY > 0 && max - min >= this.time.width)) return;
     event.preventDefault();
     const factor = event.deltaY < 0 ? 0.8 : 1.25;
     const at = this.plot.posToVal(event.offsetX, 'x');
@@ -439,7 +408,7 @@ class BlockChart {
 
   /** The blocks that are live at an event, as a graph of their call stacks. */
   moment(at) {
-    const event = Math.round(at);
+    const event = Math.round(this.time.event(at));
     const entries = new Map();
     const isShown = (block) => this.withSetup || this.blocks.kind[block] !== KINDS.indexOf('set-up');
     for (let block = 0; block < this.blocks.count; block += 1) {
@@ -453,7 +422,7 @@ class BlockChart {
     }
     const rest = this.blocks.rest(event);
     const smaller = rest > 0 ? [{ stack: null, leaf: 'smaller blocks', value: rest }] : [];
-    const [text] = this.tickTexts([event]);
+    const text = this.time.text(event);
     const when = this.blocks.iterates ? text : `number ${text} of the allocations and frees`;
     return {
       title: 'Moment', entries: [...entries.values(), ...smaller],
@@ -468,14 +437,11 @@ class BlockChart {
   }
 
   zoomToPeak() {
-    const { peak, events } = this.held.lifetimes;
-    const half = Math.max(8, events / 20);
+    const peak = this.time.position(this.held.lifetimes.peak);
+    const half = this.time.width / 20;
     this.zoom([peak - half, peak + half]);
   }
 }
-
-/** How many values are at most `value`. */
-const upperBound = (sorted, value) => lowerBound(sorted, value + 1);
 
 /** The index of the first value that is not less than `value`. */
 function lowerBound(sorted, value) {

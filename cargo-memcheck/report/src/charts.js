@@ -31,6 +31,18 @@ export const axis = (options) => ({
 const BINARY = Array.from({ length: 60 }, (_, power) => 2 ** power);
 export const DECIMAL = Array.from({ length: 15 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
 
+/** The ticks of whole numbers up to `last`, which always has one, in steps that leave room for their texts. */
+export function wholeNumbers(first, last) {
+  const room = 7 * exact(last).length + 14;
+  const splits = ({ width }) => {
+    const pixels = Math.max(1, width - 96) / Math.max(1, last - first);
+    const step = DECIMAL.find((size) => size * pixels >= room);
+    const count = Math.floor((last - first) / step) + 1;
+    return Array.from({ length: count }, (_, index) => last - (count - 1 - index) * step);
+  };
+  return { splits, values: (_, all) => all.map(exact) };
+}
+
 /**
  * The vertical scale and axis of a chart that begins at 0. The highest tick is at or above the highest value.
  * `highest` replaces the highest value of the data.

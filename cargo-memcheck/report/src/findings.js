@@ -1,6 +1,6 @@
 // The findings of a test: message, call sites with their source, cause and explanation.
 
-import { el, openOnPaper, prose } from './dom.js';
+import { el, openOnPaper, prose, table } from './dom.js';
 import { both, counted, exact, size } from './format.js';
 import { place as linked } from './links.js';
 
@@ -18,12 +18,13 @@ function one(finding, tree) {
   return el('article', { class: finding.fails ? 'finding' : 'finding remark' },
     el('p', { class: 'message' }, el('span', { class: 'code' }, finding.code), ' ', prose(first)),
     rest.length > 0 ? el('pre', { class: 'output', tabindex: '0' }, rest.join('\n')) : null,
-    finding.at ? frame(finding.title, finding.at, tree, true) : null,
+    finding.at ? frame(finding.title, finding.at, tree, !finding.is_test) : null,
     callers(finding, tree),
     keptThrough(finding),
     finding.last_output ? el('p', null, el('strong', null, 'Last output: '), el('code', null, finding.last_output)) : null,
-    finding.grown.length > 0 ? el('ul', { class: 'grown' }, finding.grown.map((holders) => grown(holders, tree))) : null,
+    changes(finding),
     cause(finding),
+    grownLines(finding, tree),
     finding.hint ? el('p', null, el('strong', null, 'Hint: '), prose(finding.hint)) : null,
     isExplained(finding) ? folded(sites(finding, tree), finding.code) : sites(finding, tree),
     explanation(finding.code),
@@ -55,6 +56,30 @@ function keptThrough({ kept_through: through }) {
   return el('p', { class: 'place' }, before, linked(place), inFunction(name), after);
 }
 
+/** The lines that hold more or less than in the baseline, and the sum. */
+function changes({ changes: of }) {
+  if (!of) return null;
+  const columns = [{ title: 'Call site' }, ...['Before', 'After', 'Change'].map((title) => ({ title, figure: true }))];
+  const figure = (cell, kind) => (cell ? el('span', { title: cell.title, class: kind ?? null }, cell.text) : '\u2014');
+  const cells = ({ place, name, remark, before, after, change, class: kind }) => [
+    el('span', null, place ? [linked(place), ' '] : null, name, remark ? el('span', { class: 'muted' }, ` (${remark})`) : null),
+    figure(before), figure(after), figure(change, kind)];
+  const shown = table('Call sites that hold more or less than in the baseline', columns, of.rows.map(cells), of.sum ? [cells(of.sum)] : []);
+  shown.querySelector('table').className = 'changes';
+  return shown;
+}
+
+/** The lines that hold more, with their source. */
+function grownLines({ grown: all }, tree) {
+  if (all.length === 0) return null;
+  const items = (some) => some.map((holders) => grown(holders, tree));
+  return [
+    el('ul', { class: 'grown' }, items(all.slice(0, FEW))),
+    all.length > FEW
+      ? openOnPaper(counted(all.length - FEW, 'more line', 'more lines'), el('ul', { class: 'grown' }, items(all.slice(FEW)))) : null,
+  ];
+}
+
 /** What a holder held in the baseline. */
 function then({ then: before, is_unlisted: isUnlisted }) {
   if (before > 0) return `was ${size(before)}`;
@@ -63,12 +88,11 @@ function then({ then: before, is_unlisted: isUnlisted }) {
 
 /** The holders of one line that grew. */
 function grown(holders, tree) {
-  const rise = (all) => el('strong', { class: 'more' }, `+${size(all.reduce((sum, of) => sum + of.now - of.then, 0))}`);
-  const text = (holder) => [rise([holder]), ` ${holder.holder} (${then(holder)})`];
+  const rise = (holder) => el('strong', { class: 'more' }, `+${size(holder.now - holder.then)}`);
+  const text = (holder) => [rise(holder), ` ${holder.holder} (${then(holder)})`];
   const [{ place }] = holders;
   return el('li', null,
-    el('p', null, holders.length === 1 ? text(holders[0]) : [rise(holders), ` by ${exact(holders.length)} call sites`]),
-    place ? el('p', { class: 'place' }, 'allocated at ', linked(place)) : null,
+    place ? el('p', { class: 'place' }, 'allocated at ', linked(place)) : el('p', null, text(holders[0])),
     snippet(tree.snippets.get(place)),
     holders.length === 1 ? null
       : openOnPaper('Call sites of this line', el('ul', null, holders.map((holder) => el('li', null, text(holder))))));

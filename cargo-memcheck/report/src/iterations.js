@@ -1,6 +1,6 @@
 // Live and peak bytes over the measured iterations, with their trend.
 
-import { lineChart } from './charts.js';
+import { lineChart, wholeNumbers } from './charts.js';
 import { color } from './colors.js';
 import { el, part } from './dom.js';
 import { both, counted, exact, size } from './format.js';
@@ -53,7 +53,7 @@ function plot(box, text, { allocated, peak, slope, warmup }, baseline) {
   lineChart(box, text, {
     x: { label: 'iteration', values: numbers },
     lines,
-    axes: { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10000] },
+    axes: wholeNumbers(numbers[0], numbers.at(-1)),
     draw: baseline === null ? [] : [(plotted) => name(plotted, baseline)],
   });
 }

@@ -15,7 +15,7 @@ export function startOverview() {
   }));
   const failures = [...document.querySelectorAll('.failure')].map((item) =>
     ({ item, test: item.querySelector('a.test').getAttribute('href') }));
-  const attention = document.querySelector('.cause-group')?.parentElement.querySelector('h2');
+  const attention = document.querySelector('.failure-group')?.parentElement.querySelector('h2');
   const state = { status: null, text: '' };
 
   const shown = el('output', { class: 'shown', 'aria-live': 'polite' });
@@ -32,10 +32,10 @@ export function startOverview() {
       el('label', { for: 'search', class: 'hidden' }, 'Search'), search, shown),
     none);
   tests.parentElement.before(
-    el('div', { class: 'tools order', hidden: rows.length < 2 }, el('label', { for: 'order' }, 'Sort by'), order));
+    el('div', { class: 'tools', hidden: rows.length < 2 }, el('label', { for: 'order' }, 'Sort by'), order));
 
   const cards = startCards(state, apply);
-  hideConstantColumns(tests, rows);
+  stateConstants(tests, rows);
   startSorting(tests, rows, order);
   const noun = rows.length === 1 ? 'test' : 'tests';
   function apply() {
@@ -53,7 +53,7 @@ export function startOverview() {
       group.hidden = others.every((row) => row.hidden);
     }
     for (const { item, test } of failures) item.hidden = !links.has(test);
-    for (const group of document.querySelectorAll('.cause-group')) {
+    for (const group of document.querySelectorAll('.failure-group')) {
       group.hidden = ![...group.querySelectorAll('.failure')].some((item) => !item.hidden);
     }
     none.hidden = count > 0;
@@ -96,10 +96,15 @@ function startCards(state, apply) {
   return cards;
 }
 
-/** Hides the columns in which all tests are equal, and states their value instead. */
-function hideConstantColumns(tests, rows) {
+/** Hides the columns in which all tests are equal and the device of all, and states their values instead. */
+function stateConstants(tests, rows) {
   const headers = [...tests.tHead.rows[0].cells];
   const equal = [];
+  const [device, ...others] = new Set(rows.map(({ row }) => row.dataset.device));
+  if (others.length === 0 && rows.length > 1) {
+    tests.querySelectorAll('.device').forEach((of) => { of.hidden = true; });
+    equal.push(`device ${device}`);
+  }
   headers.forEach((header, column) => {
     const values = new Set(rows.map(({ row }) => row.cells[column].textContent.trim()));
     const [value] = values;
@@ -115,31 +120,31 @@ function hideConstantColumns(tests, rows) {
   }
 }
 
+/** Orders without a column: by an attribute of the row. */
+const FURTHER_ORDERS = [
+  { title: 'Device', attribute: 'device', kind: 'text' },
+  { title: 'Finding', attribute: 'finding', kind: 'text' },
+  { title: 'Change of the peak', attribute: 'change', kind: 'number' },
+];
+
 /** Sorts the tests of each executable, and the executables by their first test. */
 function startSorting(tests, rows, order) {
   const headers = [...tests.tHead.rows[0].cells];
   const groups = [...tests.tBodies].map((group) =>
     ({ group, rows: rows.filter(({ row }) => row.parentElement === group) }));
   const sorts = new Map();
-  headers.forEach((header, column) => {
-    const kind = header.dataset.sort;
-    if (!kind || header.hidden) return;
-    const value = ({ row, status }) => {
-      const cell = row.cells[column];
-      if (kind === 'status') return STATUSES.indexOf(status);
-      return kind === 'number' ? Number(cell.dataset.value) : cell.textContent.toLowerCase();
-    };
+  const add = (name, title, kind, value, header) => {
+    let direction = null;
+    // The largest number is the most interesting, and so is the first letter.
+    const [first, other] = kind === 'number' ? ['descending', 'ascending'] : ['ascending', 'descending'];
     const sort = () => {
-      const before = header.getAttribute('aria-sort');
-      // The largest number is the most interesting, and so is the first letter.
-      const first = kind === 'number' ? 'descending' : 'ascending';
-      const other = first === 'ascending' ? 'descending' : 'ascending';
-      const direction = before === first ? other : first;
-      headers.forEach((other) => other.removeAttribute('aria-sort'));
-      header.setAttribute('aria-sort', direction);
-      order.value = String(column);
+      direction = order.dataset.by === name && direction === first ? other : first;
+      order.dataset.by = name;
+      headers.forEach((each) => each.removeAttribute('aria-sort'));
+      header?.setAttribute('aria-sort', direction);
+      order.value = name;
       const sign = direction === 'ascending' ? 1 : -1;
-      const compare = ([a, first], [b, second]) => (a < b ? -sign : a > b ? sign : first - second);
+      const compare = ([a, one], [b, another]) => (a < b ? -sign : a > b ? sign : one - another);
       const sorted = groups.map((of) => {
         const keys = of.rows.map((row) => [value(row), row.place, row.row]).sort(compare);
         of.group.append(...keys.map(([, , row]) => row));
@@ -147,11 +152,25 @@ function startSorting(tests, rows, order) {
       });
       tests.append(...sorted.sort(compare).map(([, , group]) => group));
     };
-    sorts.set(String(column), sort);
-    const title = header.textContent;
-    order.append(el('option', { value: column }, title));
-    header.replaceChildren(el('button', { type: 'button', onclick: sort }, title));
+    sorts.set(name, sort);
+    order.append(el('option', { value: name }, title));
+    header?.replaceChildren(el('button', { type: 'button', onclick: sort }, title));
+  };
+  headers.forEach((header, column) => {
+    const kind = header.dataset.sort;
+    if (!kind || header.hidden) return;
+    add(String(column), header.textContent, kind, ({ row, status }) => {
+      const cell = row.cells[column];
+      if (kind === 'status') return STATUSES.indexOf(status);
+      return kind === 'number' ? Number(cell.dataset.value) : cell.textContent.toLowerCase();
+    }, header);
   });
+  for (const { title, attribute, kind } of FURTHER_ORDERS) {
+    // A test without the attribute comes last.
+    const value = ({ row: { dataset } }) =>
+      (kind === 'number' ? Number(dataset[attribute] ?? -Infinity) : dataset[attribute] ?? '\uffff');
+    if (new Set(rows.map(value)).size > 1) add(attribute, title, kind, value, null);
+  }
   order.addEventListener('change', () => sorts.get(order.value)());
   // Failures first, ignored tests last.
   const status = headers.findIndex((header) => header.dataset.sort === 'status');

@@ -10,16 +10,16 @@ import { both, exact, share, size } from './format.js';
 
 const MOST_ROWS = 30;
 
-/** `first` is the title of the flame graph that is shown first. */
-export function space(parent, data, tree, first) {
+/** The chart over time goes into `charts`. `first` is the title of the flame graph that is shown first. */
+export function space(charts, parent, data, tree, first) {
   const { held } = data;
   if (!held) {
     parent.append(el('p', { class: 'muted' },
       prose('This test ran without call stacks. `--explain always`, or the profile of the test, shows its blocks.')));
     return;
   }
-  if (held.doubt) parent.append(el('p', { class: 'alert' }, held.doubt));
-  const blocks = held.lifetimes ? blockChart(parent, data, tree) : timeline(parent, data);
+  if (held.doubt) charts.append(el('p', { class: 'alert' }, held.doubt));
+  const blocks = held.lifetimes ? blockChart(charts, data, tree) : timeline(charts, data);
   const graph = flames(parent, data.space, graphs(held, tree), tree, first);
   if (blocks && graph) blocks.onMoment = graph.show;
   kinds(parent, data);
@@ -81,7 +81,7 @@ function timeline(parent, { space: name, held }) {
   const vertical = upwards();
   chart(box, text, {
     scales: { x: { time: false }, y: vertical.scale },
-    axes: [axis({ label: 'event' }), vertical.axis],
+    axes: [axis({ label: 'allocations and frees' }), vertical.axis],
     series: [{}, { stroke: () => color('live'), fill: () => color('live-fill'), points: { show: false } }],
   }, [events, held.timeline]);
 }

@@ -30,17 +30,17 @@ export async function showTest(view, number, isCurrent, show) {
   // Charts need the width of the page.
   show();
   const own = run?.laws.filter((law) => law.test === number) ?? [];
-  view.append(...findings(test, tree), commands(test), ...output(test), ...figures(test));
-  if (test.spaces.length > 0) {
-    const area = el('div');
-    const choose = (chosen) => {
-      area.replaceChildren();
-      space(area, chosen, tree, graphOf(test.findings[0]?.code));
-      iterations(area, chosen);
-    };
-    view.append(...chooser(test, choose), area);
-    choose(test.spaces[0]);
-  }
+  view.append(...findings(test, tree), commands(test), ...output(test));
+  const [overTime, byIteration, details] = [el('div'), el('div'), el('div')];
+  const choose = (chosen) => {
+    for (const area of [overTime, byIteration, details]) area.replaceChildren();
+    space(overTime, details, chosen, tree, graphOf(test.findings[0]?.code));
+    iterations(byIteration, chosen);
+  };
+  // The charts come before the figures, and the smaller one is beside them on a wide screen.
+  view.append(...chooser(test, choose), overTime,
+    el('div', { class: 'beside' }, byIteration, el('div', null, figures(test))), details);
+  if (test.spaces.length > 0) choose(test.spaces[0]);
   laws(view, own);
   view.append(...remarks(test));
   heading.focus({ preventScroll: true });
@@ -125,7 +125,7 @@ const limit = ({ decides, others }) =>
 
 /** Buttons for the spaces of the test. */
 function chooser({ spaces }, choose) {
-  if (spaces.length === 1) return [];
+  if (spaces.length < 2) return [];
   const buttons = spaces.map((one, index) => el('button', {
     type: 'button', 'aria-pressed': index === 0,
     onclick: () => {

@@ -310,14 +310,24 @@ fn crashed(status: ExitStatus, last: Option<&LastState>, otherwise: &str) -> Fin
             "look for a wrong pointer in `unsafe` code and in the arguments of C functions on the \
              lines above",
         ),
-        KILL => finding.hint(
-            "memcheck did not send this signal. `dmesg` has a line if the kernel's out-of-memory \
-             killer did: then let the test use less memory, or give the machine or the container \
-             more",
-        ),
+        KILL => finding.hint(match last.and_then(LastState::live) {
+            Some(live) if live < LITTLE => SENT_FROM_OUTSIDE,
+            _ => SENT_FOR_MEMORY,
+        }),
         _ => finding,
     }
 }
+
+/// Fewer live bytes are no reason for the kernel to choose this process: it ends the one with the most
+/// memory.
+const LITTLE: u64 = 256 << 20;
+
+const SENT_FOR_MEMORY: &str = "memcheck did not send this signal. `dmesg` has a line if the kernel's out-of-memory killer did: \
+     then let the test use less memory, or give the machine or the container more";
+
+const SENT_FROM_OUTSIDE: &str = "memcheck did not send this signal, and the test held little memory, so that the signal probably \
+     came from outside: a time limit of the CI job, or a `kill`. If `dmesg` has a line of the kernel's \
+     out-of-memory killer, that iteration or another process took the memory";
 
 /// True if the finding is about a process that SIGKILL ended, which mostly has no memory left.
 pub fn is_killed(finding: &Finding) -> bool {

@@ -174,14 +174,19 @@ impl LastState {
         }
     }
 
-    /// The live bytes of the host at that moment, in words; `None` if no iteration has begun.
+    /// The live bytes of the host at that moment; `None` if no iteration has begun.
+    pub fn live(&self) -> Option<u64> {
+        match self.moment {
+            Moment::BeforeIterations | Moment::FurtherRound => None,
+            Moment::In(_) | Moment::After(_) => Some(self.live),
+        }
+    }
+
+    /// The same in words.
     pub fn live_text(&self) -> Option<String> {
-        let when = match self.moment {
-            Moment::BeforeIterations | Moment::FurtherRound => return None,
-            Moment::In(_) => "began",
-            Moment::After(_) => "had ended",
-        };
-        Some(format!("{} were live on the host when that iteration {when}", both(self.live)))
+        let live = both(self.live()?);
+        let when = if matches!(self.moment, Moment::After(_)) { "had ended" } else { "began" };
+        Some(format!("{live} were live on the host when that iteration {when}"))
     }
 
     fn iteration(&self, index: u32) -> String {

@@ -55,7 +55,12 @@ pub(super) fn grown(finding: &Finding) -> impl Iterator<Item = (&str, u32)> {
 
 /// The line of a holder at the peak.
 pub(super) fn line_of(holder: &GrownHolder) -> Option<(&str, u32)> {
-    let (file, line) = holder.place.as_deref()?.rsplit_once(':')?;
+    parse(holder.place.as_deref()?)
+}
+
+/// The file and the line of a place such as `src/model.rs:20`.
+pub(super) fn parse(place: &str) -> Option<(&str, u32)> {
+    let (file, line) = place.rsplit_once(':')?;
     Some((file, line.parse().ok()?))
 }
 

@@ -177,6 +177,24 @@ fn a_crash_names_the_iteration_and_a_kill_the_live_bytes_too() {
 }
 
 #[test]
+fn the_hint_of_a_kill_blames_memory_only_if_the_test_held_much() {
+    let hint = |live: Option<u64>| {
+        let moment = live.map_or(Moment::BeforeIterations, |_| Moment::In(5));
+        let last = LastState { live: live.unwrap_or(0), ..state(moment, None) };
+        killed(9, Some(last)).finding.unwrap().hint.unwrap()
+    };
+    for little in [0, 4_096, (256 << 20) - 1] {
+        let hint = hint(Some(little));
+        assert!(hint.contains("came from outside") && !hint.contains("less memory"), "{hint}");
+    }
+    // Before the first iteration the live bytes are not known.
+    for much in [Some(256 << 20), None] {
+        let hint = hint(much);
+        assert!(hint.contains("less memory") && !hint.contains("outside"), "{hint}");
+    }
+}
+
+#[test]
 fn only_the_stack_of_the_signal_that_ended_the_process_is_believed() {
     let fatal = |signal| Some(SignalStack { signal, calls: vec![1] });
     let stack = |number, stored| killed(number, Some(state(Moment::In(2), fatal(stored)))).stack;

@@ -17,6 +17,8 @@ use crate::presentation::presenters::panics::{self, PanicLine, PanicPlace};
 pub(super) struct Ending {
     /// The words before the line.
     pub(super) title: &'static str,
+    /// True if [`Self::at`] is only the line of the test, because the place is not known.
+    pub(super) is_test: bool,
     /// The line of a panic, an error or a crash or, of kept memory, the one that called those that allocate it.
     /// A line of a dependency is not a place to look at.
     pub(super) at: Option<HeadLine>,
@@ -41,15 +43,17 @@ impl Ending {
             (Code::Crashed | Code::TimedOut, None) => (finding.stopped_at().cloned(), frames),
             _ => (finding.caller().cloned(), headline::callers(finding)),
         };
-        let title = match (finding.caller(), finding.stopped_at()) {
-            (Some(_), _) => CALLED.trim_end(),
-            // Without the line of the end, the line of its test takes its place.
-            (None, Some(HeadLine { function: None, .. })) => "test",
-            (None, _) => "line",
+        // Without the line of the end, the line of its test takes its place.
+        let is_test = finding.stopped_at().is_some_and(|at| at.function.is_none());
+        let title = match finding.caller() {
+            Some(_) => CALLED.trim_end(),
+            None if is_test => "the test",
+            None => "line",
         };
         let is_inside = |at: &HeadLine| Path::new(&at.file).is_relative();
         Self {
             title,
+            is_test,
             at: at.filter(is_inside),
             callers: callers.into_iter().filter(is_inside).collect(),
             further,

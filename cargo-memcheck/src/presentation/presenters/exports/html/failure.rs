@@ -2,31 +2,32 @@
 
 use maud::{Markup, html};
 use memcheck_core::growth::survivors::Growth;
-use memcheck_core::judgement::finding::{Code, Finding, GrownHolder, HeadLine, Site};
+use memcheck_core::judgement::finding::{Code, Finding, HeadLine, Site};
 use memcheck_core::judgement::rise::Rise;
-use memcheck_core::presentation::by_line::{by_line, sites_by_line};
+use memcheck_core::presentation::by_line::sites_by_line;
 use memcheck_core::presentation::sizes;
 use memcheck_core::presentation::text::{KEPT_THROUGH, ONE_KEEPS_IT, relation};
-use memcheck_core::size::{Size, counted};
+use memcheck_core::size::counted;
 
+use super::change_table;
+use super::changes::Changes;
 use super::commands::{self, NextCommand};
 use super::data::{Snippet, Sources};
 use super::ending::{self, Ending};
-use super::markup::{breakable, link, prose};
+use super::kinds::FailureKind;
+use super::markup::{breakable, link, linked, prose};
 use super::rise::risen;
 use crate::discovery::task::{Task, TestOutcome};
-use crate::presentation::presenters::{findings, places};
+use crate::presentation::presenters::findings::{self, Folded};
+use crate::presentation::presenters::places;
 
 /// The last lines of a failed test's output; the view of the test has all of them.
 const MOST_OUTPUT: usize = 12;
-/// Lines with holders at the peak that grew; the view of the test has all of them.
-const MOST_GROWN: usize = 4;
-/// Holders of one line that are named.
-const MOST_NAMED: usize = 3;
 
 /// A test that did not pass: a row that opens.
 #[derive(Debug)]
 pub(super) struct FailedTest {
+    pub(super) kind: FailureKind,
     /// The title of the cause or, without one, the code of the finding.
     pub(super) cause: String,
     pub(super) status: &'static str,
@@ -43,9 +44,7 @@ pub(super) fn failure(
     sources: &Sources,
 ) -> FailedTest {
     let status = outcome.verdict.status.name();
-    let findings = outcome.verdict.findings.iter();
-    let findings =
-        findings::folded(findings.filter(|finding| finding.code != Code::MissingBaseline));
+    let findings = folded(outcome);
     let next = commands::most_helpful(task, outcome, &sources.baselines_flag());
     let mut hints: Vec<&str> =
         findings.iter().filter_map(|it| it.finding.hint.as_deref()).collect();
@@ -62,7 +61,7 @@ pub(super) fn failure(
     let row = html! {
         strong.name { (breakable(task.name())) } " " span.binary { (task.binary.id) } " "
         span.device { (task.leg.name()) }
-        @if let Some(first) = first { " " span.brief { (prose(&headline(first, outcome))) } }
+        @if let Some(first) = first { (brief(first, task, outcome)) }
     };
     let body = html! {
         p.open { (address) }
@@ -79,7 +78,49 @@ pub(super) fn failure(
             pre.output { (lines[lines.len().saturating_sub(MOST_OUTPUT)..].join("\n")) }
         }
     };
-    FailedTest { cause, status, row, body }
+    FailedTest { kind: kind(outcome), cause, status, row, body }
+}
+
+/// The findings of a card: those that fail the test or, without one, the remarks. A test without a
+/// baseline is marked in the table.
+fn folded(outcome: &TestOutcome) -> Vec<Folded<'_>> {
+    let all = || outcome.verdict.findings.iter().filter(|it| it.code != Code::MissingBaseline);
+    let fails = |finding: &&Finding| findings::is_denied(finding, &outcome.verdict);
+    match all().any(|finding| fails(&finding)) {
+        true => findings::folded(all().filter(fails)),
+        false => findings::folded(all()),
+    }
+}
+
+/// The group of a test that did not pass.
+pub(super) fn kind(outcome: &TestOutcome) -> FailureKind {
+    let first = folded(outcome).first().map(|folded| folded.finding.code);
+    FailureKind::of(first.unwrap_or(Code::MissingBaseline))
+}
+
+/// The finding in one line, for a card that is closed: its code, the line to look at, its figures and
+/// its cause.
+fn brief(finding: &Finding, task: &Task, outcome: &TestOutcome) -> Markup {
+    let Ending { is_test, at, last_output, .. } = Ending::new(finding, outcome);
+    let of_ending = || at.filter(|_| !is_test).map(|HeadLine { file, line, .. }| (file, line));
+    let owned = |(file, line): (&str, u32)| (file.to_owned(), line);
+    let of_grown = || places::grown(finding).next().map(owned);
+    let of_sites = || allocated_lines(finding).into_iter().next();
+    let found = of_ending().or_else(of_grown).or_else(of_sites);
+    let cause = finding.cause.as_ref().map(|cause| cause.title.clone());
+    let cause = cause.or_else(|| finding.reason().map(|rise| rise.cause));
+    html! {
+        span.brief {
+            span.code { (finding.code) } " "
+            @match &found {
+                Some((file, line)) => code.at { (file) ":" (line) },
+                None => span.at { "the test at " code { (task.subject.file().display()) ":" (task.subject.line()) } },
+            }
+            " " (prose(&headline(finding, outcome)))
+            @if let Some(cause) = cause { "; " strong { "cause: " } (prose(&cause)) }
+            @else if let Some(last) = last_output { "; " strong { "last output: " } code { (last) } }
+        }
+    }
 }
 
 /// The link of a card to the view of its test.
@@ -87,16 +128,9 @@ pub(super) fn open(number: usize, fragment: &str, task: &Task) -> Markup {
     link(number, fragment, &html! { "Open " (breakable(task.name())) })
 }
 
-/// A line of the workspace, with a link if its address is known.
+/// A line of the workspace after its title.
 fn place(title: &str, sources: &Sources, file: &str, line: u32) -> Markup {
-    let code = html! { code { (file) ":" (line) } };
-    html! {
-        strong { (title) ": " }
-        @match sources.links().of(file, line) {
-            Some(address) => a href=(address) { (code) },
-            None => (code),
-        }
-    }
+    html! { strong { (title) ": " } (linked(sources, file, line)) }
 }
 
 /// The same with the text of the line.
@@ -108,15 +142,17 @@ fn place_with_text(title: &str, sources: &Sources, file: &str, line: u32) -> Mar
 }
 
 fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Markup {
-    let Ending { title, at, callers, further, last_output } = Ending::new(finding, outcome);
+    let Ending { title, is_test, at, callers, further, last_output } =
+        Ending::new(finding, outcome);
     let is_kept = finding.caller().is_some();
     html! {
         p.message { span.code { (finding.code) } " " (prose(&headline(finding, outcome))) }
         @if (finding.code == Code::TestFailed || finding.code.ended_process()) && !further.is_empty() {
             pre.output { (further[..further.len().min(MOST_OUTPUT)].join("\n")) }
         }
-        (grown(finding, sources))
+        @if let Some(changes) = Changes::new(finding) { (change_table::table(&changes, sources)) }
         @match &at {
+            Some(HeadLine { file, line, .. }) if is_test => p { (place(title, sources, file, *line)) },
             Some(HeadLine { file, line, .. }) if is_kept => (place_with_source(title, sources, (file, *line), "")),
             Some(HeadLine { file, line, .. }) => p.place { (place_with_text(title, sources, file, *line)) },
             None => (allocated(finding, sources)),
@@ -137,53 +173,24 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
     }
 }
 
-/// The lines with holders at the peak that grew, with the sum of each.
-fn grown(finding: &Finding, sources: &Sources) -> Markup {
-    let lines = by_line(&finding.grown, |holder| holder.place.as_deref());
-    // The cause states it once for all of them.
-    let is_new = finding.grown.iter().all(GrownHolder::is_new);
-    html! {
-        @for holders in lines.iter().take(MOST_GROWN) {
-            p.place {
-                @match places::line_of(holders[0]) {
-                    Some((file, line)) => {
-                        (place_with_text("allocated at", sources, file, line)) " " (rise_of(holders, is_new))
-                    }
-                    None => (rise_of(holders, is_new)),
-                }
-            }
-        }
-        @if let Some(more) = lines.len().checked_sub(MOST_GROWN).filter(|more| *more > 0) {
-            p { "… " (counted(more as u64, "more line", "more lines")) " hold more" }
-        }
-    }
-}
-
-/// `+64.0 KiB softmax [8,128] f32`, or the sum of several and their names.
-fn rise_of(holders: &[&GrownHolder], is_new: bool) -> String {
-    match holders {
-        [holder] if is_new => format!("+{} {}", Size(holder.now), holder.holder),
-        [holder] => findings::grown(&GrownHolder { place: None, ..(*holder).clone() }),
-        several => {
-            let sum = several.iter().map(|it| it.now.saturating_sub(it.then)).sum();
-            let names: Vec<&str> =
-                several.iter().take(MOST_NAMED).map(|it| it.holder.as_str()).collect();
-            let more = several.len().saturating_sub(MOST_NAMED);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            format!("+{} in all: {}{more}", Size(sum), names.join(", "))
-        }
-    }
-}
-
-/// The line of the heaviest call site, unless the lines that grew are shown.
-fn allocated(finding: &Finding, sources: &Sources) -> Markup {
+/// The lines of the call sites, the heaviest first. A headline without call sites is that of an
+/// earlier version.
+fn allocated_lines(finding: &Finding) -> Vec<(String, u32)> {
     let line_of = |site: &Site| Some((site.file.clone()?, site.line?));
     let lines = sites_by_line(&finding.sites, line_of);
-    let mut lines = lines.into_iter().filter_map(|sites| line_of(sites[0]));
-    // A headline without call sites is that of an earlier version.
-    let of_headline = || places::headline(finding).map(|(file, line)| (file.to_owned(), line));
+    let lines: Vec<_> = lines.into_iter().filter_map(|sites| line_of(sites[0])).collect();
+    if !lines.is_empty() || finding.stopped_at().is_some() {
+        return lines;
+    }
+    let of_headline = places::headline(finding);
+    of_headline.map(|(file, line)| (file.to_owned(), line)).into_iter().collect()
+}
+
+/// The line of the heaviest call site, unless the lines that changed are shown.
+fn allocated(finding: &Finding, sources: &Sources) -> Markup {
+    let mut lines = allocated_lines(finding).into_iter();
     let is_crash = finding.stopped_at().is_some();
-    let first = (finding.grown.is_empty() && !is_crash).then(|| lines.next().or_else(of_headline));
+    let first = (finding.grown.is_empty() && !is_crash).then(|| lines.next());
     let others = lines.count() as u64;
     let others =
         (others > 0).then(|| format!(" and {}", counted(others, "other line", "other lines")));
@@ -269,6 +276,8 @@ fn first_line_of(finding: &Finding) -> String {
 
 #[cfg(test)]
 mod tests {
+    use memcheck_core::judgement::finding::GrownHolder;
+
     use super::*;
     use crate::presentation::presenters::example::leaky;
 
@@ -322,7 +331,8 @@ mod tests {
         let unknown = HeadLine { function: None, ..at };
         outcome.verdict.findings = vec![Finding { keeps_at: Some(unknown), ..crash }];
         let of_test = card(&outcome, &Sources::default());
-        assert!(of_test.contains("test: </strong><code>a.rs:2"), "{of_test}");
+        assert!(of_test.contains("the test: </strong><code>a.rs:2"), "{of_test}");
+        assert!(!of_test.contains("class=\"place\"><strong>the test"), "{of_test}");
     }
 
     #[test]
@@ -366,22 +376,52 @@ mod tests {
     }
 
     #[test]
-    fn holders_of_one_line_are_one_entry_with_their_sum() {
-        let holder = |name: &str, line: u32, now| GrownHolder {
-            holder: name.to_owned(),
-            place: Some(format!("a.rs:{line}")),
-            now,
-            ..GrownHolder::default()
+    fn a_closed_card_has_the_code_the_line_the_figures_and_the_cause() {
+        let task = crate::discovery::task::example::task();
+        let row = |outcome: &TestOutcome| {
+            let failed = super::failure(&html! {}, &task, outcome, &Sources::default());
+            let row = failed.row.into_string();
+            row.split_once("<span class=\"brief\">").unwrap().1.to_owned()
         };
-        let all =
-            [holder("add", 2, 16 << 20), holder("ones", 3, 12 << 20), holder("relu", 2, 16 << 20)];
-        let grown = Finding { grown: all.to_vec(), ..Finding::new(Code::PeakRegression, "") };
+        let order = [
+            "<span class=\"code\">leak</span> ",
+            "<code class=\"at\">src/model.rs:20</code> ",
+            "host grows by 2.00 MiB per iteration",
+            "<strong>cause: </strong>a kept tensor holds the graph that computed it",
+        ];
+        assert_order(&row(&leaky()), &order);
         let mut outcome = leaky();
-        outcome.verdict.findings = vec![grown];
-        let card = card(&outcome, &Sources::default());
-        let line = "allocated at: </strong><code>a.rs:2</code> +32.0 MiB in all: add, relu</p>";
-        assert_order(&card, &[line, "<code>a.rs:3</code> +12.0 MiB ones</p>", "remedy: "]);
-        assert_eq!(card.matches("a.rs:2").count(), 1, "{card}");
+        let of_test = HeadLine { file: "a.rs".to_owned(), line: 2, function: None };
+        let killed = Finding { keeps_at: Some(of_test), ..Finding::new(Code::Crashed, "SIGKILL") };
+        let at = HeadLine { function: Some("f".to_owned()), ..killed.keeps_at.clone().unwrap() };
+        let crashed = Finding { keeps_at: Some(at), ..killed.clone() };
+        outcome.output.stderr = "the end".to_owned();
+        outcome.verdict.findings = vec![killed];
+        let unknown = row(&outcome);
+        assert_order(
+            &unknown,
+            &["the test at <code>", "SIGKILL; ", "last output: </strong><code>the end"],
+        );
+        outcome.verdict.findings = vec![crashed];
+        assert!(row(&outcome).contains("<code class=\"at\">a.rs:2</code>"), "{}", row(&outcome));
+        let peak = Finding { grown: vec![grown()], ..Finding::new(Code::PeakRegression, "higher") };
+        outcome.verdict.findings = vec![peak];
+        assert_order(&row(&outcome), &["<code class=\"at\">a.rs:9</code> higher; ", "is new"]);
+    }
+
+    fn grown() -> GrownHolder {
+        let place = Some("a.rs:9".to_owned());
+        GrownHolder { holder: "copy".to_owned(), place, now: 4, ..GrownHolder::default() }
+    }
+
+    #[test]
+    fn a_remark_is_in_the_card_of_a_test_that_nothing_else_fails() {
+        let mut outcome = leaky();
+        let improved = Finding::new(Code::Improved, "lower");
+        outcome.verdict.findings.push(improved.clone());
+        assert!(!card(&outcome, &Sources::default()).contains("improved"));
+        outcome.verdict.findings = vec![improved];
+        assert!(card(&outcome, &Sources::default()).contains("improved"));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use maud::{Markup, html};
 use memcheck_core::judgement::verdict::Status;
 
+use super::data::Sources;
+
 /// The text of a status for people.
 pub(super) fn status_text(status: Status) -> &'static str {
     match status {
@@ -15,6 +17,15 @@ pub(super) fn status_text(status: Status) -> &'static str {
 /// A link to the view of test `number`, which has the address `fragment` in the page.
 pub(super) fn link(number: usize, fragment: &str, text: &Markup) -> Markup {
     html! { a.test href={ "#" (fragment) } data-test=(number) { (text) } }
+}
+
+/// A line of the workspace, with a link if its address is known.
+pub(super) fn linked(sources: &Sources, file: &str, line: u32) -> Markup {
+    let code = html! { code { (file) ":" (line) } };
+    match sources.links().of(file, line) {
+        Some(address) => html! { a href=(address) { (code) } },
+        None => code,
+    }
 }
 
 /// A name that a browser breaks after `::` and `_` only, instead of inside a word.

@@ -7,12 +7,15 @@
 //! ```
 
 mod assets;
+mod change_table;
+mod changes;
 mod commands;
 mod data;
 mod ending;
 mod explanation;
 mod failure;
 mod fragments;
+mod kinds;
 mod markup;
 mod overview;
 mod pack;
@@ -62,8 +65,9 @@ pub(crate) struct Html {
     fragments: Fragments,
     /// The rows of each test executable, in the order of its first test.
     groups: Vec<(String, Vec<Markup>)>,
+    /// Up to [`overview::MOST_FAILURES`] of each kind.
     failures: Vec<FailedTest>,
-    more_failures: usize,
+    all_failures: usize,
     packed: Vec<anyhow::Result<String>>,
     laws: Laws,
     codes: BTreeSet<String>,
@@ -98,8 +102,10 @@ impl Html {
     }
 
     fn add_failure(&mut self, fragment: &str, task: &Task, outcome: &TestOutcome) {
-        if self.failures.len() == overview::MOST_FAILURES {
-            self.more_failures += 1;
+        self.all_failures += 1;
+        let kind = failure::kind(outcome);
+        let of_kind = self.failures.iter().filter(|failed| failed.kind == kind);
+        if of_kind.count() == overview::MOST_FAILURES {
             return;
         }
         let link = failure::open(self.tests, fragment, task);
@@ -227,8 +233,7 @@ impl Html {
             @if !self.notes.is_empty() { ul.notes { @for note in &self.notes { li { (markup::prose(note)) } } } }
             @if !failures.is_empty() {
                 h2 { "Needs attention" }
-                (overview::failures(failures))
-                @if self.more_failures > 0 { p { (self.more_failures) " more in the table" } }
+                (overview::failures(failures, self.all_failures))
             }
             @if !self.groups.is_empty() {
                 h2 { "Tests" }
@@ -409,14 +414,18 @@ mod tests {
     }
 
     #[test]
-    fn failures_beyond_the_first_hundred_are_in_the_table() {
+    fn failures_beyond_the_first_hundred_are_in_the_table_and_memory_is_among_the_first() {
         let mut html = Html::default();
-        for _ in 0..103 {
-            html.test_finished(&task(), &leaky());
+        let mut crashed = leaky();
+        crashed.verdict.findings = vec![Finding::new(Code::Crashed, "SIGABRT")];
+        for outcome in std::iter::repeat_n(&crashed, 101).chain([&leaky(), &leaky()]) {
+            html.test_finished(&task(), outcome);
         }
         let page = String::from_utf8(html.text().unwrap()).unwrap();
         assert_eq!(page.matches("<details class=\"failure failed\"").count(), 100);
         assert_eq!(page.matches("<tr data-status=\"failed\"").count(), 103);
+        assert!(page.contains("Leaks <span class=\"muted\">2 tests</span>"));
+        assert!(page.contains("Crashes, panics and errors <span class=\"muted\">98 tests</span>"));
         assert!(page.contains("3 more in the table"));
     }
 }

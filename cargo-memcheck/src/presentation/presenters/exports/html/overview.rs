@@ -1,17 +1,18 @@
 //! The first page of a report as plain HTML, which needs no script: cards with the counts, and the
-//! tests that did not pass by their causes.
+//! tests that did not pass by their kinds.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use maud::{Markup, html};
 use memcheck_core::size::{counted, exact};
 
 use super::failure::FailedTest;
-use super::markup::prose;
+use super::kinds::FailureKind;
 use crate::presentation::origin::RunOrigin;
 use crate::presentation::tally::Tally;
 
-/// More failures are in the table only.
+/// More failures are in the table only. Those about memory come first.
 pub(super) const MOST_FAILURES: usize = 100;
 
 /// A card for the failures, and for each other count that is not zero; the script makes it a filter
@@ -60,8 +61,34 @@ pub(super) fn origin(run: &RunOrigin, devices: &[String], took: Duration) -> Mar
 /// More are closed at first, so that all of them fit on a screen.
 const MOST_OPEN: usize = 4;
 
-/// The failures by their cause. Those with a cause of their own follow the others.
-pub(super) fn failures(all: &[FailedTest]) -> Markup {
+/// The failures by their kind, memory first. Within a group those with the same cause follow one
+/// another, the most frequent cause first. `count` is the number of all failures of the run.
+pub(super) fn failures(all: &[FailedTest], count: usize) -> Markup {
+    let mut shown: Vec<&FailedTest> = all.iter().collect();
+    shown.sort_by_key(|failed| failed.kind);
+    shown.truncate(MOST_FAILURES);
+    let mut groups: BTreeMap<FailureKind, Vec<&FailedTest>> = BTreeMap::new();
+    for failed in &shown {
+        groups.entry(failed.kind).or_default().push(failed);
+    }
+    let more = count.saturating_sub(shown.len());
+    html! {
+        @for (kind, of) in &groups {
+            section.failure-group {
+                h3 { (kind.title()) " " span.muted { (counted(of.len() as u64, "test", "tests")) } }
+                @for FailedTest { status, row, body, .. } in by_cause(of) {
+                    details.failure.(status) open[count <= MOST_OPEN] {
+                        summary { (row) }
+                        (body)
+                    }
+                }
+            }
+        }
+        @if more > 0 { p { (more) " more in the table" } }
+    }
+}
+
+fn by_cause<'f>(all: &[&'f FailedTest]) -> Vec<&'f FailedTest> {
     let mut causes: Vec<(&str, Vec<&FailedTest>)> = Vec::new();
     for failure in all {
         match causes.iter_mut().find(|(cause, _)| *cause == failure.cause) {
@@ -69,25 +96,8 @@ pub(super) fn failures(all: &[FailedTest]) -> Markup {
             None => causes.push((&failure.cause, vec![failure])),
         }
     }
-    let (several, single): (Vec<_>, Vec<_>) = causes.into_iter().partition(|(_, of)| of.len() > 1);
-    let others: Vec<&FailedTest> = single.into_iter().flat_map(|(_, of)| of).collect();
-    let title_of_others = (!several.is_empty()).then_some("other causes");
-    let groups = several.into_iter().map(|(cause, of)| (Some(cause), of));
-    html! {
-        @for (title, of) in groups.chain((!others.is_empty()).then_some((title_of_others, others))) {
-            section.cause-group {
-                @if let Some(title) = title {
-                    h3 { (prose(title)) " " span.muted { (counted(of.len() as u64, "test", "tests")) } }
-                }
-                @for FailedTest { status, row, body, .. } in of {
-                    details.failure.(status) open[all.len() <= MOST_OPEN] {
-                        summary { (row) }
-                        (body)
-                    }
-                }
-            }
-        }
-    }
+    causes.sort_by_key(|(_, of)| std::cmp::Reverse(of.len()));
+    causes.into_iter().flat_map(|(_, of)| of).collect()
 }
 
 #[cfg(test)]
@@ -101,5 +111,37 @@ mod tests {
         let failed = Tally { failed: 1, ..cut.clone() };
         assert!(cards(&failed).into_string().contains("\"failed\""));
         assert!(cards(&Tally::default()).into_string().contains("\"failed\""));
+    }
+
+    fn failed(kind: FailureKind, cause: &str, name: &str) -> FailedTest {
+        let (cause, row) = (cause.to_owned(), html! { (name) });
+        FailedTest { kind, cause, status: "failed", row, body: html! {} }
+    }
+
+    #[test]
+    fn failures_are_in_groups_with_memory_first_and_frequent_causes_first() {
+        let all = [
+            failed(FailureKind::End, "crashed", "abort"),
+            failed(FailureKind::Growth, "a list", "pushes"),
+            failed(FailureKind::Growth, "a graph", "keeps"),
+            failed(FailureKind::Growth, "a graph", "holds"),
+            failed(FailureKind::Regression, "peak-regression", "copies"),
+        ];
+        let page = failures(&all, 5).into_string();
+        let order = [
+            "<h3>Leaks <span class=\"muted\">3 tests</span></h3>",
+            "keeps",
+            "holds",
+            "pushes",
+            "<h3>Regressions <span class=\"muted\">1 test</span></h3>",
+            "copies",
+            "<h3>Crashes, panics and errors <span class=\"muted\">1 test</span></h3>",
+            "abort",
+        ];
+        let found = order.map(|part| page.find(part).unwrap_or_else(|| panic!("{part}: {page}")));
+        assert!(found.is_sorted(), "{page}");
+        assert_eq!(page.matches("<details").count(), 5);
+        assert!(!page.contains(" open"), "five are closed: {page}");
+        assert_eq!(failures(&all[..4], 4).into_string().matches(" open").count(), 4);
     }
 }

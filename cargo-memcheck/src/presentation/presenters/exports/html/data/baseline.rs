@@ -40,7 +40,7 @@ pub(in crate::presentation::presenters::exports) struct FigureLimit {
     /// The lowest one.
     pub(in crate::presentation::presenters::exports) decides: String,
     /// `4.00 MiB is higher`
-    others: Option<String>,
+    pub(in crate::presentation::presenters::exports) others: Option<String>,
 }
 
 /// The holders of a peak in the baseline.

@@ -4,10 +4,11 @@ use memcheck_core::judgement::diagnosis::Cause;
 use memcheck_core::judgement::finding::{GrownHolder, HeadLine, Site};
 use memcheck_core::judgement::rise::Rise;
 use memcheck_core::measurement::stack::Stack;
-use memcheck_core::presentation::by_line::{by_line, sites_by_line};
+use memcheck_core::presentation::by_line::sites_by_line;
 use memcheck_core::presentation::text::{KEPT_THROUGH, ONE_KEEPS_IT};
 use serde::Serialize;
 
+use super::super::changes::{self, Changes};
 use super::super::ending::Ending;
 use super::tree::Tree;
 use crate::discovery::task::TestOutcome;
@@ -26,6 +27,8 @@ pub(super) struct FindingData {
     /// The words before the line at which the test ended or that called those that allocate.
     title: &'static str,
     at: Option<CallerData>,
+    /// True if that is only the line of the test, because the place is not known.
+    is_test: bool,
     callers: Vec<CallerData>,
     /// A remark about the callers.
     callers_note: Option<&'static str>,
@@ -33,12 +36,10 @@ pub(super) struct FindingData {
     kept_through: Option<(CallerData, [&'static str; 2])>,
     last_output: Option<String>,
     space: Option<String>,
+    /// The table of a peak that rose.
+    changes: Option<Changes>,
     /// Holders that hold more at the peak, by line.
     grown: Vec<Vec<GrownHolder>>,
-    /// Holders that hold less or are gone.
-    shrunk: Vec<GrownHolder>,
-    /// The sum of all other holders, so that the rows add up to the rise of the peak.
-    other_holders: Option<GrownHolder>,
     lines: Vec<LineData>,
     /// Lines that are left out, and their bytes.
     more: Option<(usize, u64)>,
@@ -89,7 +90,8 @@ impl FindingData {
         outcome: &TestOutcome,
         tree: &mut Tree,
     ) -> Self {
-        let Ending { title, at, callers, further, last_output } = Ending::new(finding, outcome);
+        let Ending { title, is_test, at, callers, further, last_output } =
+            Ending::new(finding, outcome);
         let first = finding.message.lines().next().unwrap_or_default().to_owned();
         // The evidence of a cause has it.
         let longer_run = finding.longer_run.clone().filter(|_| finding.cause.is_none());
@@ -100,7 +102,7 @@ impl FindingData {
         let is_kept = !callers.is_empty() && finding.caller().is_some();
         let through = finding.kept_through.clone();
         let kept_through = through.map(|line| (CallerData::new(line, tree), KEPT_THROUGH));
-        let grown = by_line(&finding.grown, |holder| holder.place.as_deref());
+        let grown = changes::lines(&finding.grown);
         for place in grown.iter().filter_map(|of| of.first()?.place.as_deref()) {
             tree.show_place(place);
         }
@@ -117,14 +119,14 @@ impl FindingData {
             fails: findings::is_denied(finding, &outcome.verdict),
             title,
             at,
+            is_test,
             callers,
             callers_note: is_kept.then_some(ONE_KEEPS_IT),
             kept_through,
             last_output,
             space: finding.space.map(|space| space.to_string()),
-            grown: grown.into_iter().map(|of| of.into_iter().cloned().collect()).collect(),
-            shrunk: finding.shrunk.clone(),
-            other_holders: finding.other_holders.clone(),
+            changes: Changes::new(finding),
+            grown: grown.into_iter().map(|of| of.into_iter().map(described).collect()).collect(),
             lines: lines.iter().map(|sites| LineData::new(sites, tree)).collect(),
             more: (!left_out.is_empty()).then_some((left_out.len(), more)),
             cause: finding
@@ -141,6 +143,11 @@ impl FindingData {
                 .collect(),
         }
     }
+}
+
+/// With the shape that its tensor had.
+fn described(holder: &GrownHolder) -> GrownHolder {
+    GrownHolder { holder: holder.description(), ..holder.clone() }
 }
 
 fn bytes(sites: &[&Site]) -> u64 {

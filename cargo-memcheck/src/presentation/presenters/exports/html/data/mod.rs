@@ -18,6 +18,8 @@ use super::ending;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::presenters::{driver_lines, findings, notes};
 
+#[cfg(test)]
+pub(super) use baseline::FigureLimit;
 pub(in crate::presentation::presenters::exports) use baseline::{
     FigureRow, Then, figures, source_of_limit,
 };
