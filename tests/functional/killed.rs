@@ -118,6 +118,8 @@ fn every_form_of_output_has_the_place_and_the_next_step_of_a_crash() {
         }
     }
     let card = page.split_once("class=\"failure failed\"").expect("a card").1;
+    let (closed, card) = card.split_once("</summary>").expect("a row that opens");
+    assert!(closed.contains(&place) && closed.contains(&message), "{closed}");
     let order = ["class=\"message\"", place.as_str(), "called from", "hint: ", "next: "];
     let found = order.map(|part| card.find(part).unwrap_or_else(|| panic!("{part} in {card}")));
     assert!(found.is_sorted(), "{found:?}");
