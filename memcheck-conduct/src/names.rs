@@ -56,7 +56,7 @@ impl Names {
         readable: impl FnOnce() -> PathBuf,
         test: Option<(&Path, u32)>,
     ) -> Ended {
-        if ended.fatal.is_none() {
+        if ended.stack.is_none() {
             return ended.located(|_| Vec::new(), test);
         }
         self.with_symbols(executable, readable, |symbols| {

@@ -1,5 +1,5 @@
 //! The state of this test process, for the parent of a process that dies: how far the iterations have
-//! come, and the call stack of a thread that a signal ends. It is in a file that is mapped into
+//! come, and the call stack of a thread that a signal ends or asks for its stack. It is in a file that is mapped into
 //! memory, so that each iteration costs a few stores and no call of the system for the file.
 
 use std::sync::OnceLock;
@@ -25,16 +25,28 @@ pub(crate) fn begin(job: &Job) {
     }
 }
 
-/// Stores the stack of each thread that a signal ends from now on. Must be called after the libraries
+/// Stores the stack of each thread that a signal ends from now on, and of this one, which is about to
+/// run the body, when the parent asks for it. Must be called after the libraries
 /// of the device were loaded, because the stack is walked with the tables of the loaded ones.
 pub(crate) fn follow_signals() {
     if let Some(numbers) = NUMBERS.get() {
         os::follow_fatal_signals(numbers, Executable::find());
+        take_thread();
+    }
+}
+
+/// This thread is the one whose stack the parent can ask for.
+fn take_thread() {
+    let Some(numbers) = NUMBERS.get() else { return };
+    if !forked::is_child() {
+        numbers[Word::Thread as usize].store(os::thread_number(), Release);
     }
 }
 
 /// An iteration begins, by its index.
 pub(crate) fn begin_iteration(index: usize) {
+    // A body can run its iterations on a thread of its own.
+    take_thread();
     enter(Moment::In(u32::try_from(index).unwrap_or(u32::MAX)));
 }
 

@@ -18,6 +18,8 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
     ("detached_outputs", "graph-kept", KEPT),
     ("views_of_almost_everything", "view-keeps-storage", KEPT),
     ("outputs_of_every_length", "cache-by-shape", KEPT),
+    ("outputs_of_counted_lengths", "cache-by-shape", KEPT),
+    ("forgotten_outputs_beside_a_list", "outputs-collected", KEPT),
     ("keys_of_each_token", "cache-grows", KEPT),
     ("keys_of_each_request", "cache-never-cleared", KEPT),
     ("quantized_layers", "buffers-kept", KEPT),
@@ -44,6 +46,18 @@ fn assert_causes(device: &str) {
         }
     }
     assert!(wrong.is_empty(), "on {device}:\n{}", wrong.join("\n"));
+    // The list that can hold the tensors is named, and no other one. On a GPU, blocks of its length
+    // are not followed.
+    let evidence = |name: &str| {
+        let cause = &run.test(name)["findings"][0]["cause"];
+        cause["evidence"].as_str().expect("evidence").to_owned()
+    };
+    let at = format!("{}:{}", programs.source(), programs.line("adds to the list"));
+    let list = format!("; {at} adds to a list, and the same function to a map: ");
+    let counted = evidence("outputs_of_counted_lengths");
+    assert_eq!(counted.contains(&list), device == "cpu", "{device}: `{list}` in {counted}");
+    let forgotten = evidence("forgotten_outputs_beside_a_list");
+    assert!(!forgotten.contains("list"), "{device}: {forgotten}");
     let tests = PROGRAMS.iter().filter(measured).count();
     assert_eq!(run.summary()["failed"], tests, "each program is on the list");
 }

@@ -52,6 +52,7 @@ mod init;
 mod insta;
 mod interrupts;
 mod killed;
+mod late;
 mod legs;
 mod libraries;
 mod limits;

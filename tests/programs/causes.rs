@@ -119,6 +119,46 @@ fn outputs_of_every_length(trial: &mut Trial) -> Result<()> {
     })
 }
 
+/// Makes its list longer. The map has the numbers of outputs of each length.
+fn count_and_keep(
+    output: Tensor,
+    counts: &mut HashMap<usize, u32>,
+    kept: &mut Vec<Tensor>,
+) -> Result<()> {
+    *counts.entry(output.dim(0)?).or_insert(0) += 1;
+    kept.push((output * 2.0)?); // line: adds to the list
+    Ok(())
+}
+
+/// Outputs of every length in a list, by a function that counts lengths in a map.
+#[mem_test(baseline = false, max_growth = "0 B", max_iterations = 40)]
+fn outputs_of_counted_lengths(trial: &mut Trial) -> Result<()> {
+    let device = trial.device().clone();
+    let (mut counts, mut kept) = (HashMap::new(), Vec::new());
+    trial.iterate(|i| count_and_keep(ones(&device, (ROWS + i, WIDTH))?, &mut counts, &mut kept))
+}
+
+/// The scalars of another function are in a list, which is not that of the outputs.
+fn log(losses: &mut Vec<[u64; 2]>) {
+    losses.push([1, 2]);
+}
+
+/// Outputs that nothing owns any more.
+fn forget(device: &Device) -> Result<()> {
+    std::mem::forget(ones(device, (ROWS, WIDTH))?.relu()?);
+    Ok(())
+}
+
+#[mem_test(baseline = false, max_growth = "64 B")]
+fn forgotten_outputs_beside_a_list(trial: &mut Trial) -> Result<()> {
+    let device = trial.device().clone();
+    let mut losses = Vec::new();
+    trial.iterate(|_| {
+        log(&mut losses);
+        forget(&device)
+    })
+}
+
 /// The keys of each token, which are never concatenated.
 #[mem_test(baseline = false, max_growth = "0 B")]
 fn keys_of_each_token(trial: &mut Trial) -> Result<()> {

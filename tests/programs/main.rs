@@ -23,6 +23,7 @@ mod hostile;
 mod insta;
 mod interrupts;
 mod killed;
+mod late;
 mod limits;
 mod live;
 mod phases;

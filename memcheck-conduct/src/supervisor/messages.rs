@@ -12,6 +12,8 @@ use super::Terms;
 
 /// The program may end itself within its grace.
 pub(super) const TERMINATE: u8 = b'T';
+/// The program stores the call stack of its body, if it is a test process.
+pub(super) const ASK_FOR_STACK: u8 = b'S';
 /// The program and its descendants must end now.
 pub(super) const KILL: u8 = b'K';
 

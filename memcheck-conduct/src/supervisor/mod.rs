@@ -30,13 +30,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use descendants::PATIENCE;
-use messages::{Assignment, KILL, SupervisorAnswer, TERMINATE};
+use memcheck_core::wire::last_state::{LastState, STACK_SIGNAL};
+use messages::{ASK_FOR_STACK, Assignment, KILL, SupervisorAnswer, TERMINATE};
 
 pub use messages::Membership;
 pub use process::run_if_named;
 
 /// `argv[0]` of a supervisor, which has no arguments.
 const NAME: &str = "memcheck-supervisor";
+
+/// A thread stores its stack in milliseconds, unless it waits for a processor. A call of a driver can
+/// keep the signal away for ever.
+const STACK_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The sockets of all supervisors that run, by their ids, so that another thread can end them after
 /// a signal.
@@ -200,6 +205,22 @@ impl Supervised {
     /// If the process has no further file descriptor.
     pub fn killer(&self) -> io::Result<Killer> {
         self.socket.get_ref().try_clone().map(|socket| Killer(Arc::new(socket)))
+    }
+
+    /// Asks a test process for the call stack of its body, and waits until it is in the state next to
+    /// `report`. A process that is not known to run a body is not asked.
+    pub fn ask_for_stack(&mut self, report: &Path) {
+        let state = || LastState::read(report).filter(|state| state.has_body);
+        if state().is_none() {
+            return;
+        }
+        self.send(ASK_FOR_STACK);
+        let is_stored =
+            |state: LastState| state.stack.is_some_and(|stack| stack.signal == STACK_SIGNAL);
+        let deadline = Instant::now() + STACK_PATIENCE;
+        while Instant::now() < deadline && !state().is_some_and(is_stored) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Sends SIGTERM. The supervisor kills the program at the end of its grace.

@@ -8,9 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use memcheck_core::wire::last_state;
+use memcheck_core::wire::last_state::{self, STACK_SIGNAL};
 
-use super::messages::{Assignment, KILL, Membership, SupervisorAnswer, TERMINATE};
+use super::messages::{ASK_FOR_STACK, Assignment, KILL, Membership, SupervisorAnswer, TERMINATE};
 use super::{NAME, PATIENCE, descendants};
 use crate::os::{self, Pid};
 
@@ -37,6 +37,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(25);
 #[derive(Debug)]
 enum Event {
     Ended(i32),
+    AskForStack,
     Terminate,
     Kill,
     /// The starter has ended.
@@ -144,6 +145,7 @@ fn die_with_supervisor(command: &mut Command) {
 fn read(messages: BufReader<UnixStream>, events: &Sender<Event>) {
     for byte in messages.bytes() {
         let event = match byte {
+            Ok(ASK_FOR_STACK) => Event::AskForStack,
             Ok(TERMINATE) => Event::Terminate,
             Ok(KILL) => Event::Kill,
             Ok(_) => continue,
@@ -171,11 +173,11 @@ fn watch(events: &Receiver<Event>, program: Pid, assignment: &Assignment) -> End
         };
         match (event, assignment.grace) {
             (Ok(Event::Ended(status)), _) => return End::ByItself(status),
+            // The program is not reaped yet, so that its number cannot belong to another process.
+            (Ok(Event::AskForStack), _) => os::signal(program, STACK_SIGNAL),
             (Ok(Event::Terminate | Event::HangUp), Some(grace)) => {
                 if left.is_none() {
                     // The signal goes to the program alone because it must end its children itself.
-                    // The program is not reaped yet, so that its number cannot belong to another
-                    // process.
                     os::signal(program, libc::SIGTERM);
                     left = Some(grace);
                 }
@@ -190,7 +192,7 @@ fn ended(events: &Receiver<Event>) -> Result<Event, RecvTimeoutError> {
     loop {
         match events.recv_timeout(PATIENCE)? {
             Event::Ended(status) => return Ok(Event::Ended(status)),
-            Event::Terminate | Event::Kill | Event::HangUp => {}
+            Event::AskForStack | Event::Terminate | Event::Kill | Event::HangUp => {}
         }
     }
 }

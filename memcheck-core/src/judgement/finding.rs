@@ -170,6 +170,11 @@ fn names(wanted: impl Fn(&CodeRow) -> bool) -> String {
 }
 
 impl Code {
+    /// True if the process of the test did not end by itself.
+    pub fn ended_process(self) -> bool {
+        matches!(self, Self::Crashed | Self::TimedOut)
+    }
+
     /// True if the test did not end, for a reason other than memory: its figures are incomplete.
     pub fn cut_it_short(self) -> bool {
         match self {
@@ -434,9 +439,10 @@ impl Finding {
         (first != Some((&at.file, at.line))).then_some(at)
     }
 
-    /// The line at which the process crashed or, without a function, that of its test.
-    pub fn crashed_at(&self) -> Option<&HeadLine> {
-        self.keeps_at.as_ref().filter(|_| self.code == Code::Crashed)
+    /// The line at which the process crashed or was killed because it took too long or, without a
+    /// function, that of its test.
+    pub fn stopped_at(&self) -> Option<&HeadLine> {
+        self.keeps_at.as_ref().filter(|_| self.code.ended_process())
     }
 
     /// The same finding with a hint.

@@ -203,7 +203,7 @@ fn headline(finding: &Finding) -> Vec<Line> {
 
 /// The line at which a process crashed or, if it is not known, that of its test.
 fn place_of_crash(finding: &Finding) -> Option<Line> {
-    let HeadLine { file, line: number, function } = finding.crashed_at()?;
+    let HeadLine { file, line: number, function } = finding.stopped_at()?;
     let function = function.as_deref().unwrap_or(LINE_OF_TEST);
     Some(line(LinePart::Place, format!("  {file}:{number} ({function})")))
 }

@@ -16,7 +16,7 @@ use crate::measurement::record;
 use crate::measurement::stack::{Frame, Sources, program_calls};
 use crate::os;
 use crate::wire::exit;
-use crate::wire::last_state::{FatalSignal, LastState};
+use crate::wire::last_state::{LastState, STACK_SIGNAL, SignalStack};
 use crate::wire::protocol::{self, Measurement, Refusal, VERSION};
 
 /// The end of a process.
@@ -114,20 +114,20 @@ pub struct Ended {
     pub measurement: Option<Box<Measurement>>,
     /// The finding. There is one if there is no measurement.
     pub finding: Option<Finding>,
-    /// The call stack of the thread that the finding is about, if a signal ended the process and a
-    /// thread could store it.
-    pub fatal: Option<FatalStack>,
+    /// The call stack of the thread that the finding is about, if the process did not end by itself
+    /// and the thread could store it.
+    pub stack: Option<LastStack>,
 }
 
 impl From<Finding> for Ended {
     fn from(finding: Finding) -> Self {
-        Self { measurement: None, finding: Some(finding), fatal: None }
+        Self { measurement: None, finding: Some(finding), stack: None }
     }
 }
 
-/// The call stack of a thread that a signal ended. Its calls have no names yet.
+/// The last call stack of a thread in a process that was ended. Its calls have no names yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FatalStack {
+pub struct LastStack {
     /// The calls as addresses in the executable, innermost first.
     pub calls: Vec<u64>,
     /// The folders of source files in the executable's line tables.
@@ -138,8 +138,8 @@ pub struct FatalStack {
 const MOST_CALLERS: usize = 6;
 
 impl Ended {
-    /// Adds the place to the finding of a process that crashed: the innermost line of the program on
-    /// the thread that the signal ended, and the lines that called it. If they are not known, `test`
+    /// Adds the place to the finding of a process that crashed or took too long: the innermost line
+    /// of the program on that thread, and the lines that called it. If they are not known, `test`
     /// is the place, the file and the line of the test.
     #[must_use]
     pub fn located(
@@ -147,11 +147,11 @@ impl Ended {
         frames: impl FnMut(u64) -> Vec<Frame>,
         test: Option<(&Path, u32)>,
     ) -> Self {
-        let fatal = self.fatal.take();
-        let Some(finding) = self.finding.as_mut().filter(|it| it.code == Code::Crashed) else {
+        let stack = self.stack.take();
+        let Some(finding) = self.finding.as_mut().filter(|it| it.code.ended_process()) else {
             return self;
         };
-        let calls = fatal.map(|FatalStack { calls, sources }| {
+        let calls = stack.map(|LastStack { calls, sources }| {
             let named = calls.into_iter().flat_map(frames);
             program_calls(named.map(|frame| sources.qualify(frame)))
         });
@@ -201,7 +201,8 @@ pub fn judge(
                     (moment.map(|moment| format!(", {moment}")).unwrap_or_default(), None)
                 }
             };
-            return Ended { measurement, finding: Some(timed_out(*after, &how)), fatal: None };
+            let finding = Some(timed_out(*after, &how));
+            return Ended { measurement, finding, stack: last_stack(last, Some(STACK_SIGNAL)) };
         }
     };
     let signal = os::signal(status);
@@ -215,7 +216,7 @@ pub fn judge(
         Written::Unsound(why) if !died => Finding::new(Code::NotMeasured, why).into(),
         Written::Nothing | Written::Refused(_) | Written::Unsound(_) => {
             let finding = crashed(status, last.as_ref(), "before its record was complete");
-            Ended { fatal: fatal_stack(last, signal), ..finding.into() }
+            Ended { stack: last_stack(last, signal), ..finding.into() }
         }
         Written::Complete(mut measurement) => {
             let record = &mut measurement.record;
@@ -224,7 +225,7 @@ pub fn judge(
             }
             let crashed = || crashed(status, None, "after its record was complete");
             let finding = (!status.success()).then(crashed);
-            Ended { measurement: Some(measurement), finding, fatal: fatal_stack(last, signal) }
+            Ended { measurement: Some(measurement), finding, stack: last_stack(last, signal) }
         }
     }
 }
@@ -243,8 +244,10 @@ fn doubt(measurement: &Measurement, expected: ExpectedTest<'_>) -> Option<String
 
 fn timed_out(after: Duration, how: &str) -> Finding {
     let after = humantime::format_duration(after);
-    Finding::new(Code::TimedOut, format!("the test was still running after {after}{how}"))
-        .hint("`timeout = \"…\"` in the attribute, or --timeout")
+    Finding::new(Code::TimedOut, format!("the test was still running after {after}{how}")).hint(
+        "look at the line for a loop or a wait that does not end; a test that needs more time gets \
+             it with `timeout = \"…\"` in the attribute, or --timeout",
+    )
 }
 
 fn refused(refusal: Refusal) -> Finding {
@@ -275,11 +278,11 @@ fn no_record(test: &str) -> Finding {
     )
 }
 
-/// The stack of the signal that ended the process. The program can have handled another one before.
-fn fatal_stack(last: Option<LastState>, signal: Option<i32>) -> Option<FatalStack> {
-    let LastState { fatal, sources, .. } = last?;
-    let FatalSignal { signal: stored, calls } = fatal?;
-    (signal == Some(stored)).then_some(FatalStack { calls, sources })
+/// The stack that a thread stored at `signal`. The program can have handled another one before.
+fn last_stack(last: Option<LastState>, signal: Option<i32>) -> Option<LastStack> {
+    let LastState { stack, sources, .. } = last?;
+    let SignalStack { signal: stored, calls } = stack?;
+    (signal == Some(stored)).then_some(LastStack { calls, sources })
 }
 
 /// The moment is that of the process's last state or, without one, `otherwise`.

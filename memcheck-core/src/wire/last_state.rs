@@ -1,6 +1,7 @@
 //! The state that a test process keeps next to its report while it runs: the iteration that it is
-//! in, and the call stack of a thread that a signal is about to end. The system keeps the file of a
-//! process that was killed, so that its parent can name the moment and the line.
+//! in, and the call stack of a thread that a signal is about to end or has asked for its stack. The
+//! system keeps the file of a process that was killed, so that its parent can name the moment and the
+//! line.
 //!
 //! The file begins with [`WORDS`] numbers, which the process maps into its memory, so that a signal
 //! handler can store them without a call of the system. The folders of the sources follow as JSON.
@@ -17,6 +18,10 @@ pub const WORDS: usize = 256;
 pub const FIRST_CALL: usize = 8;
 /// The most calls of the stack. The innermost ones are kept.
 pub const MOST_CALLS: usize = WORDS - FIRST_CALL;
+
+/// SIGURG on Linux, which asks a process for the call stack of the thread that runs its iterations. The
+/// system ignores it in a process that has no handler for it.
+pub const STACK_SIGNAL: i32 = 23;
 
 /// The first number. Another layout gets another number.
 const LAYOUT: u64 = 0x6D65_6D63_6865_6301;
@@ -35,10 +40,13 @@ pub enum Word {
     Warmup = 3,
     /// The measured iterations.
     Measured = 4,
-    /// The signal that is about to end the process; 0 if there is none. It is stored after the calls.
+    /// The signal that is about to end the process, or [`STACK_SIGNAL`]; 0 if there is none. It is
+    /// stored after the calls.
     Signal = 5,
     /// The number of calls.
     Calls = 6,
+    /// The system's number of the thread that runs the iterations; 0 before the body begins.
+    Thread = 7,
 }
 
 /// How far the iterations of a test have come.
@@ -76,10 +84,10 @@ impl Moment {
     }
 }
 
-/// A signal that was about to end the process, with the calls of the thread that received it.
+/// The calls of the thread that received a signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FatalSignal {
-    /// The number of the signal.
+pub struct SignalStack {
+    /// The number of the signal, which was about to end the process or is [`STACK_SIGNAL`].
     pub signal: i32,
     /// The calls as addresses in the executable, innermost first.
     pub calls: Vec<u64>,
@@ -96,8 +104,10 @@ pub struct LastState {
     pub warmup: u64,
     /// Its measured iterations.
     pub measured: u64,
-    /// The signal, if the process could store it.
-    pub fatal: Option<FatalSignal>,
+    /// The last signal, if the process could store it.
+    pub stack: Option<SignalStack>,
+    /// True if a thread has begun the body, so that it can be asked for its stack.
+    pub has_body: bool,
     /// The folders of source files in the executable's line tables.
     pub sources: Sources,
 }
@@ -140,7 +150,8 @@ impl LastState {
             live: word(Word::Live),
             warmup: word(Word::Warmup),
             measured: word(Word::Measured),
-            fatal: (signal != 0).then(|| FatalSignal {
+            has_body: word(Word::Thread) != 0,
+            stack: (signal != 0).then(|| SignalStack {
                 signal,
                 calls: calls.iter().map(|call| u64::from_ne_bytes(*call)).collect(),
             }),
@@ -204,16 +215,19 @@ mod tests {
     fn a_state_is_read_as_it_was_stored() {
         let mut content = initial(2, 10, &sources());
         let begun = LastState::parse(&content).unwrap();
-        assert_eq!((begun.moment, begun.fatal, begun.live), (Moment::BeforeIterations, None, 0));
+        assert_eq!((begun.moment, begun.stack, begun.live), (Moment::BeforeIterations, None, 0));
+        assert!(!begun.has_body);
         assert_eq!((begun.warmup, begun.measured, begun.sources), (2, 10, sources()));
         put(&mut content, Word::Moment as usize, Moment::In(4).encode());
         put(&mut content, Word::Live as usize, 4_096);
+        put(&mut content, Word::Thread as usize, 77);
         put(&mut content, Word::Signal as usize, 11);
         put(&mut content, Word::Calls as usize, 2);
         put(&mut content, FIRST_CALL, 7);
         put(&mut content, FIRST_CALL + 1, 9);
         let died = LastState::parse(&content).unwrap();
-        assert_eq!(died.fatal, Some(FatalSignal { signal: 11, calls: vec![7, 9] }));
+        assert_eq!(died.stack, Some(SignalStack { signal: 11, calls: vec![7, 9] }));
+        assert!(died.has_body);
         assert_eq!(died.moment_text(), "in iteration 5 of 12");
         let live = "4,096 B (4.00 KiB) were live on the host when that iteration began";
         assert_eq!(died.live_text().as_deref(), Some(live));

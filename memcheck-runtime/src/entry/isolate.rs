@@ -172,9 +172,9 @@ fn named(measurement: Measurement, baseline: &Baseline) -> Record {
 fn run_once(job: &Job, (family, threads): (Family, u32), is_first: bool) -> Ended {
     let timeout = job.limits.timeout.value;
     let ended =
-        start(job, threads).and_then(|child| wait(child, timeout)).unwrap_or_else(|error| {
-            panic!("memcheck: the process of the test cannot be started: {error}")
-        });
+        start(job, threads).and_then(|child| wait(child, timeout, &job.report)).unwrap_or_else(
+            |error| panic!("memcheck: the process of the test cannot be started: {error}"),
+        );
     if is_first {
         // By the macros, because the harness captures only these.
         print!("{}", ended.stdout);
@@ -230,10 +230,14 @@ struct ProcessOutput {
 /// another process group can hold the pipe open forever.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-fn wait(mut process: TestProcess, timeout: Duration) -> std::io::Result<ProcessOutput> {
+fn wait(
+    mut process: TestProcess,
+    timeout: Duration,
+    report: &Path,
+) -> std::io::Result<ProcessOutput> {
     let (stdout, stderr) = process.streams();
     let (stdout, stderr) = (PipeReader::start(stdout), PipeReader::start(stderr));
-    let status = process.wait(timeout)?;
+    let status = process.wait(timeout, report)?;
     // Processes that the test started must not outlive it.
     drop(process);
     let patience = Instant::now() + PATIENCE;

@@ -53,7 +53,11 @@ impl UnsupervisedProcess {
     }
 
     /// `None` if the test still runs after this time.
-    pub(crate) fn wait(&mut self, timeout: Duration) -> std::io::Result<Option<ExitStatus>> {
+    pub(crate) fn wait(
+        &mut self,
+        timeout: Duration,
+        _: &Path,
+    ) -> std::io::Result<Option<ExitStatus>> {
         const PAUSE: Duration = Duration::from_millis(5);
         let began = Instant::now();
         loop {
@@ -82,6 +86,11 @@ pub(crate) fn map_numbers(_: &Path, _: &[u8], _: usize) -> std::io::Result<&'sta
 
 /// Stacks are not walked here.
 pub(crate) fn follow_fatal_signals(_: &'static [AtomicU64], _: Executable) {}
+
+/// No parent asks for the stack of a thread.
+pub(crate) fn thread_number() -> u64 {
+    0
+}
 
 /// The time for which this thread waited for a processor: unknown.
 pub(crate) fn waited() -> Option<Duration> {

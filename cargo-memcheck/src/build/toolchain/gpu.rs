@@ -45,6 +45,7 @@ pub(crate) fn gpus(launcher: &Launcher) -> Result<Vec<RealGpu>, String> {
         capture: Capture::Kept,
         most: capture::STREAM,
         interrupt: &interrupt,
+        report: None,
     };
     let Ok(ended) = process::run(command, watch, |_| {}) else {
         return Err(none(" was not found"));

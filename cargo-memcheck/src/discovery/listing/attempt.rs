@@ -104,6 +104,7 @@ fn list(
         capture: Capture::Kept,
         most: LONGEST,
         interrupt: &Interrupt::listen()?,
+        report: None,
     };
     process::run(command, watch, |_| {})
 }

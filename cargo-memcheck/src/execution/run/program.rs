@@ -66,6 +66,7 @@ impl Runner<'_> {
             capture: if self.has_live_area() { Capture::Kept } else { Capture::Shown },
             most: capture::STREAM,
             interrupt: &self.interrupt,
+            report: Some(&report),
         };
         if by_launcher {
             let exit_code = ExitCode::OfProgram;
@@ -116,6 +117,7 @@ impl Runner<'_> {
             capture: Capture::None,
             most: capture::STREAM,
             interrupt: &self.interrupt,
+            report: None,
         };
         let ended = process::run(command, watch, |_| {})
             .with_context(|| format!("{}: {}", task.binary.id, task.binary.path().display()))?;

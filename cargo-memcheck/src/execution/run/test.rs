@@ -49,6 +49,7 @@ impl Runner<'_> {
             capture: self.options.scheduling.capture,
             most: capture::STREAM,
             interrupt: &self.interrupt,
+            report: Some(&files.report),
         };
         let Files { report, progress } = &files;
         if self.options.scheduling.launcher.is_some() {

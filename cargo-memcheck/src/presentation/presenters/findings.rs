@@ -1,7 +1,7 @@
 //! Findings, phases and laws as lines of text, in the wording of memcheck-core. Terminal, JUnit and
 //! Markdown share these lines, so that all of them show the same text. HTML has tables instead.
 
-use memcheck_core::judgement::finding::{Class, Code, Finding};
+use memcheck_core::judgement::finding::{Class, Finding};
 use memcheck_core::judgement::verdict::Verdict;
 use memcheck_core::measurement::phase::PhaseFigures;
 use memcheck_core::measurement::record::{Outcome, Record, SpaceRecord};
@@ -72,7 +72,7 @@ pub(super) fn is_denied(finding: &Finding, verdict: &Verdict) -> bool {
 
 /// True if the finding is about the end of the process, whose cause the last lines of the output have.
 pub(super) fn is_end(finding: &Finding) -> bool {
-    matches!(finding.code, Code::Crashed | Code::TimedOut)
+    finding.code.ended_process()
 }
 
 /// True if the body failed or panicked without being expected to, so that the figures of its iterations

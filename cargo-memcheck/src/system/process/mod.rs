@@ -75,6 +75,9 @@ pub(crate) struct Watch<'a> {
     /// The most bytes that are kept of each stream.
     pub(crate) most: usize,
     pub(crate) interrupt: &'a Interrupt,
+    /// The report of a test process, which is asked for its call stack before it is killed because of
+    /// the time-out.
+    pub(crate) report: Option<&'a Path>,
 }
 
 #[derive(Debug)]
@@ -191,6 +194,9 @@ pub(crate) fn run(
     let end = wait(&mut child, &source, &watch)?;
     // Without the time in which a launcher ends its job.
     let duration = launched.elapsed();
+    if let (Some(End::TimedOut(_)), Some(report)) = (end, watch.report) {
+        child.ask_for_stack(report);
+    }
     let is_over = matches!(end, Some(End::Exited(_)));
     if !is_over && grace.is_some() {
         ask_to_end(&mut child, watch.interrupt)?;
@@ -228,6 +234,7 @@ mod tests {
             capture: Capture::Kept,
             most: capture::STREAM,
             interrupt,
+            report: None,
         }
     }
 

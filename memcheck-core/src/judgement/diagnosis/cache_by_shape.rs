@@ -16,6 +16,9 @@ rule!(
             // A list of outputs of growing inputs has as many shapes, but it is not in a map.
             && suspect.allocates_each_type_once
             && evidence.owners.stores(suspect.stack, Passage::Map)
+            // A function that counts lengths in a map can keep its tensors in a list.
+            && (suspect.stack.through.contains(&Passage::Map)
+                || !evidence.owners.can_be_in_list(suspect))
     },
     |suspects, _| {
         let stack = suspects.first().map(|suspect| suspect.stack);

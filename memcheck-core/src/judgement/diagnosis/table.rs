@@ -250,6 +250,21 @@ fn caches() -> Vec<Row> {
             "tensor-kept",
             zeros_of().map_of("app::other"),
         ),
+        row(
+            "a list of every length, and a map of counts in the same function",
+            "batches-kept",
+            masks().map_of("app::step").list_of("app::step", 128),
+        ),
+        row(
+            "masks in a map of a model, and a list of its outputs",
+            "cache-by-shape",
+            masks().via(mask, llama, 97).map_of(mask).list_of("app::step", 128),
+        ),
+        row(
+            "a map of masks, and a list that is too short for them",
+            "cache-by-shape",
+            masks().map_of("app::step").list_of("app::step", 64),
+        ),
         row("a list of a model's outputs", "tensor-kept", zeros_of().via(forward, llama, 3)),
         row(
             "outputs of repeated lengths, and a map of counts",
@@ -416,7 +431,7 @@ fn the_cause_of_a_cache_is_the_same_after_every_number_of_iterations() {
 }
 
 #[test]
-fn the_evidence_names_the_task_thread_channel_or_map_that_the_stacks_show() {
+fn the_evidence_names_the_task_thread_channel_map_or_list_that_the_stacks_show() {
     let evidence = |run: Run| {
         let record = run.record();
         diagnose(&Evidence::of(&record, GPU).unwrap()).unwrap().evidence
@@ -432,5 +447,15 @@ fn the_evidence_names_the_task_thread_channel_or_map_that_the_stacks_show() {
         let text = evidence(Run::default().place(&[], steady(64)).through(passage));
         assert_eq!(text, format!("10 surviving blocks do not belong to a tensor; {question}"));
     }
-    assert_eq!(evidence(tensors(&[ZEROS])), "10 tensors survive, such as [32,32] f32");
+    let kept = "10 tensors survive, such as [32,32] f32";
+    assert_eq!(evidence(tensors(&[ZEROS])), kept);
+    let list = |function, bytes| tensors(&[ZEROS]).list_of(function, bytes);
+    let adds = format!("{kept}; src/step.rs:99 adds to a list");
+    assert_eq!(evidence(list("app::step", 128)), format!("{adds}: are the entries removed?"));
+    let both = evidence(list("app::step", 80).map_of("app::step"));
+    assert_eq!(both, format!("{adds}, and the same function to a map: are the entries removed?"));
+    // One that is too short, that of another function, and one of two.
+    assert_eq!(evidence(list("app::step", 72)), kept);
+    assert_eq!(evidence(list("app::other", 128)), kept);
+    assert_eq!(evidence(list("app::step", 128).list_of("app::step", 512)), kept);
 }

@@ -176,6 +176,23 @@ impl Run {
         self
     }
 
+    /// Adds a list of the host that `function` makes longer, with a buffer of so many bytes at its end.
+    pub(crate) fn list_of(mut self, function: &str, bytes: u64) -> Self {
+        let number = self.attribution.stacks.len();
+        self = self.map_of(function);
+        self.attribution.stacks[number].through = vec![Passage::List];
+        let group = buffer([bytes; ITERATIONS], rests(Pattern::Amortized, bytes, 9));
+        self.attribution.survivors.push(Survivors {
+            space: Space::HostSmall,
+            stack: number,
+            scope: String::new(),
+            tensors: Vec::new(),
+            group,
+            held: HeldBy::default(),
+        });
+        self
+    }
+
     /// Removes the line of the program, as in a thread that a library has started.
     pub(crate) fn without_program(mut self) -> Self {
         let number = self.latest().0.stack;

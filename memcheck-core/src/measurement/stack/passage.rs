@@ -18,6 +18,8 @@ pub enum Passage {
     Channel,
     /// A map: it adds an entry, or the closure for a missing entry runs.
     Map,
+    /// A list (`Vec`, `VecDeque`, `BinaryHeap`) that the program makes longer.
+    List,
 }
 
 /// The meaning of one frame. It depends on the frame alone, so that each is classified once.
@@ -39,13 +41,14 @@ const MAPS: [&str; 3] = ["hashbrown", "indexmap", "dashmap"];
 /// Methods of maps that add an entry or make room for one.
 const ADDS: [&str; 5] = ["insert", "or_default", "reserve", "capacity", "extend"];
 /// The modules of std and tokio with a meaning.
-const MODULES: [(&str, Passage); 6] = [
+const MODULES: [(&str, Passage); 7] = [
     ("tokio::runtime::task::", Passage::Task),
     ("std::thread::", Passage::Thread),
     ("std::sync::mpsc::", Passage::Channel),
     ("std::sync::mpmc::", Passage::Channel),
     ("tokio::sync::mpsc::", Passage::Channel),
     ("collections::hash::", Passage::Map),
+    ("alloc::raw_vec::", Passage::List),
 ];
 
 impl Frame {
@@ -83,6 +86,7 @@ impl Frame {
             Passage::Thread => &["spawn"],
             Passage::Channel => &["send"],
             Passage::Map => &ADDS,
+            Passage::List => &["grow"],
             Passage::Task => &[""],
         };
         let has_meaning = meaning.iter().any(|part| method.contains(part));
@@ -105,6 +109,7 @@ pub(super) fn passages(frames: &[(&Frame, Owner, Option<FrameMark>)]) -> (usize,
             Passage::Task | Passage::Map => true,
             Passage::Thread => !is_of_test,
             Passage::Channel => is_called_by_program(&frames[at + 1..]),
+            Passage::List => is_called_by_program(&frames[at + 1..]) && !is_text(frames),
         };
         if is_proof && !passages.contains(&passage) {
             passages.push(passage);
@@ -113,6 +118,10 @@ pub(super) fn passages(frames: &[(&Frame, Owner, Option<FrameMark>)]) -> (usize,
     // A runtime runs its tasks on threads of its own.
     if passages.contains(&Passage::Task) {
         passages.retain(|passage| *passage != Passage::Thread);
+    }
+    // A map that keeps its entries in a list.
+    if passages.contains(&Passage::Map) {
+        passages.retain(|passage| *passage != Passage::List);
     }
     passages.sort();
     (outside, passages)
@@ -124,6 +133,12 @@ fn is_called_by_program(callers: &[(&Frame, Owner, Option<FrameMark>)]) -> bool 
         *owner != Owner::Plumbing && !matches!(mark, Some(FrameMark::Through(_)))
     });
     callers.next().is_some_and(|(_, owner, _)| *owner == Owner::User)
+}
+
+/// True if the list has the bytes of a `String`.
+fn is_text(frames: &[(&Frame, Owner, Option<FrameMark>)]) -> bool {
+    let mut std = frames.iter().take_while(|(_, owner, _)| *owner == Owner::Plumbing);
+    std.any(|(frame, ..)| plain(&frame.function).contains("string::String"))
 }
 
 #[cfg(test)]
@@ -141,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_a_thread_a_channel_and_a_map_of_the_program_are_recognized() {
+    fn a_task_a_thread_a_channel_a_map_and_a_list_of_the_program_are_recognized() {
         let zeros = ("candle_core::tensor::Tensor::zeros", CANDLE);
         let (app, closure) = (("app::f", "src/f.rs"), ("app::f::{{closure}}", "src/f.rs"));
         let spawn = ("std::thread::Builder::spawn_unchecked_::{{closure}}", STD);
@@ -176,6 +191,18 @@ mod tests {
         assert_eq!(through(&[table, ("tower::call", LIBRARY), app, entry]), [Passage::Map]);
         // A channel of a dependency.
         assert_eq!(through(&[send, ("tower::call", LIBRARY), app, entry]), []);
+        let grow = ("alloc::raw_vec::RawVecInner<A>::grow_amortized", STD);
+        let push = ("alloc::vec::Vec<T,A>::push", STD);
+        let text = ("alloc::string::String::push_str", STD);
+        let sized = ("alloc::raw_vec::RawVec<T,A>::with_capacity_in", STD);
+        assert_eq!(through(&[grow, push, app, entry]), [Passage::List]);
+        assert_eq!(through(&[grow, push, text, app, entry]), []);
+        assert_eq!(through(&[sized, app, entry]), [], "it has its length from the beginning");
+        assert_eq!(
+            through(&[grow, ("indexmap::map::IndexMap<K,V>::insert", STD), app]),
+            [Passage::Map]
+        );
+        assert_eq!(through(&[grow, push, ("candle_core::shape::x", CANDLE), app, entry]), []);
     }
 
     #[test]

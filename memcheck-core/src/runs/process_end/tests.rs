@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::os::unix::process::ExitStatusExt;
 
 use crate::wire::example;
-use crate::wire::last_state::Moment;
+use crate::wire::last_state::{Moment, STACK_SIGNAL};
 
 fn report(change: impl FnOnce(&mut Value)) -> Written {
     let mut json = example::measurement();
@@ -121,9 +121,9 @@ fn a_signal_is_named() {
     assert_eq!(of(8).hint, None);
 }
 
-fn state(moment: Moment, fatal: Option<FatalSignal>) -> LastState {
+fn state(moment: Moment, stack: Option<SignalStack>) -> LastState {
     let sources = Sources { workspace: "/w".to_owned(), ..Sources::default() };
-    LastState { moment, live: 4_096, warmup: 2, measured: 10, fatal, sources }
+    LastState { moment, live: 4_096, warmup: 2, measured: 10, stack, has_body: true, sources }
 }
 
 /// The end of a process that left no record, by a signal, with this state.
@@ -178,11 +178,11 @@ fn a_crash_names_the_iteration_and_a_kill_the_live_bytes_too() {
 
 #[test]
 fn only_the_stack_of_the_signal_that_ended_the_process_is_believed() {
-    let fatal = |signal| Some(FatalSignal { signal, calls: vec![1] });
-    let stack = |number, stored| killed(number, Some(state(Moment::In(2), fatal(stored)))).fatal;
+    let fatal = |signal| Some(SignalStack { signal, calls: vec![1] });
+    let stack = |number, stored| killed(number, Some(state(Moment::In(2), fatal(stored)))).stack;
     assert_eq!(stack(11, 11).unwrap().calls, [1]);
     assert_eq!((stack(6, 11), stack(9, 6)), (None, None));
-    assert_eq!(killed(11, None).fatal, None);
+    assert_eq!(killed(11, None).stack, None);
 }
 
 #[test]
@@ -203,9 +203,9 @@ fn a_crash_is_at_the_innermost_line_of_the_program_and_names_its_callers() {
     };
     let test = Some((Path::new("tests/mem.rs"), 20));
     let located = |calls| {
-        let fatal = FatalSignal { signal: 6, calls };
-        let ended = killed(6, Some(state(Moment::In(4), Some(fatal)))).located(frames, test);
-        assert_eq!(ended.fatal, None);
+        let stack = SignalStack { signal: 6, calls };
+        let ended = killed(6, Some(state(Moment::In(4), Some(stack)))).located(frames, test);
+        assert_eq!(ended.stack, None);
         ended.finding.unwrap()
     };
     let finding = located(vec![0, 1, 2, 3]);
@@ -213,7 +213,7 @@ fn a_crash_is_at_the_innermost_line_of_the_program_and_names_its_callers() {
                     called from tests/mem.rs:7 (mem::outer)";
     assert_eq!(finding.message, expected);
     let at = |finding: &Finding| {
-        let HeadLine { file, line, function } = finding.crashed_at().unwrap().clone();
+        let HeadLine { file, line, function } = finding.stopped_at().unwrap().clone();
         (format!("{file}:{line}"), function)
     };
     assert_eq!(at(&finding), ("tests/mem.rs:3".to_owned(), Some("mem::inner".to_owned())));
@@ -222,12 +222,19 @@ fn a_crash_is_at_the_innermost_line_of_the_program_and_names_its_callers() {
     assert_eq!(at(&located(vec![0])), unknown);
     assert_eq!(at(&killed(9, None).located(frames, test).finding.unwrap()), unknown);
     // A program has no line of a test, and a test that passed has no finding.
-    assert_eq!(killed(9, None).located(frames, None).finding.unwrap().crashed_at(), None);
+    assert_eq!(killed(9, None).located(frames, None).finding.unwrap().stopped_at(), None);
     let expected = ExpectedTest { test: "a::b", family: Family::Cpu };
     let passed = judge(&exited(0), report(|_| {}), None, expected).located(frames, test);
     assert_eq!(passed.finding, None);
     let late = judge(&End::TimedOut(Duration::from_secs(1)), Written::Nothing, None, expected);
-    assert_eq!(late.located(frames, test).finding.unwrap().keeps_at, None);
+    assert_eq!(at(&late.located(frames, test).finding.unwrap()), unknown);
+    // Only the stack that the parent has asked for is that of a test that took too long.
+    for (signal, place) in [(STACK_SIGNAL, "tests/mem.rs:3"), (11, "tests/mem.rs:20")] {
+        let stack = SignalStack { signal, calls: vec![1] };
+        let last = Some(state(Moment::In(4), Some(stack)));
+        let late = judge(&End::TimedOut(Duration::from_secs(1)), Written::Nothing, last, expected);
+        assert_eq!(at(&late.located(frames, test).finding.unwrap()).0, place, "{signal}");
+    }
 }
 
 #[test]

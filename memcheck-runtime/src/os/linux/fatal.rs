@@ -1,6 +1,7 @@
-//! Signals that end a process because of a mistake in it. A handler stores the call stack of the
-//! thread, and then lets the handler that was there before do its work: std's, which prints that a
-//! stack has overflowed, one of the program, or the system's default, which ends the process.
+//! Signals that end a process because of a mistake in it, and the one by which the parent asks for a
+//! stack before it kills a test that takes too long. A handler stores the call stack of the thread, and
+//! then lets the handler that was there before do its work: std's, which prints that a stack has
+//! overflowed, one of the program, or the system's default, which ends the process.
 //!
 //! The handler calls only functions that are allowed in one: it takes no lock of the process,
 //! allocates nothing and formats nothing. A handler that the program installs later replaces it.
@@ -13,14 +14,16 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64};
 
-use memcheck_core::wire::last_state::{FIRST_CALL, MOST_CALLS, Word};
+use memcheck_core::wire::last_state::{FIRST_CALL, MOST_CALLS, STACK_SIGNAL, Word};
 use memcheck_ledger::site::{self, Interrupted};
 
 use crate::executable::Executable;
 use crate::forked;
 
-const SIGNALS: [c_int; 5] =
-    [libc::SIGABRT, libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE];
+const SIGNALS: [c_int; 6] =
+    [libc::SIGABRT, libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, STACK_SIGNAL];
+
+const _: () = assert!(STACK_SIGNAL == libc::SIGURG);
 
 /// Everything that the handler reads.
 struct Followed {
@@ -38,7 +41,7 @@ static IS_BUSY: AtomicBool = AtomicBool::new(false);
 /// The thread whose stack was stored last.
 static LAST_THREAD: AtomicI32 = AtomicI32::new(0);
 
-/// Starts to store the stack of each thread that gets such a signal into `numbers`, which have the
+/// Starts to store the stack of each thread that gets such a signal, or is asked for its stack, into `numbers`, which have the
 /// layout of [`memcheck_core::wire::last_state`]. The first call decides.
 pub(crate) fn follow_fatal_signals(numbers: &'static [AtomicU64], executable: Executable) {
     site::prepare_for_signals();
@@ -52,6 +55,10 @@ pub(crate) fn follow_fatal_signals(numbers: &'static [AtomicU64], executable: Ex
         ours.sa_sigaction = handler as usize;
         // std gives its threads a second stack, because the first can be the reason.
         ours.sa_flags |= libc::SA_SIGINFO | libc::SA_ONSTACK;
+        if signal == STACK_SIGNAL {
+            // A program without a handler of its own never sees an interrupted call.
+            ours.sa_flags |= libc::SA_RESTART;
+        }
         // SAFETY: the reaction is initialized, and its handler stays in memory. A null pointer asks
         // for no copy of the reaction before.
         unsafe { libc::sigaction(signal, &raw const ours, std::ptr::null_mut()) };
@@ -76,11 +83,16 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mut
     let errno = unsafe { *libc::__errno_location() };
     if let Some(followed) = FOLLOWED.get() {
         // The copy in a forked child has the numbers of its parent too.
-        if !forked::is_child() {
+        let is_of_test = !forked::is_child();
+        let is_elsewhere =
+            is_of_test && signal == STACK_SIGNAL && followed.is_passed_to_body(own_thread());
+        if is_of_test && !is_elsewhere {
             // SAFETY: the kernel passes the context of the interrupted thread to such a handler.
             followed.store(signal, unsafe { &*context.cast::<libc::ucontext_t>() });
         }
-        followed.pass_on(signal, info, context);
+        if !is_elsewhere {
+            followed.pass_on(signal, info, context);
+        }
     }
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
@@ -91,12 +103,20 @@ impl Followed {
         &self.numbers[word as usize]
     }
 
+    /// The system gives the signal to any thread. True if the thread of the body is another one, which
+    /// gets it now.
+    fn is_passed_to_body(&self, own: i32) -> bool {
+        let body = self.number(Word::Thread).load(Acquire) as i32;
+        // SAFETY: the calls take numbers. A thread that has ended gets no signal.
+        body != own
+            && unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), body, STACK_SIGNAL) } == 0
+    }
+
     fn store(&self, signal: c_int, context: &libc::ucontext_t) {
         if IS_BUSY.swap(true, Acquire) {
             return;
         }
-        // SAFETY: the call has no arguments and reads no memory.
-        let thread = unsafe { libc::syscall(libc::SYS_gettid) } as i32;
+        let thread = own_thread();
         let mut walk = Walk { followed: self, thread: registers(context), count: 0 };
         // A handler of the former signal, such as std's, has ended the process. The stack of that
         // signal is the one that matters.
@@ -119,6 +139,7 @@ impl Followed {
         let at = SIGNALS.iter().position(|known| *known == signal);
         let Some(before) = at.and_then(|at| self.before[at].as_ref()) else { return };
         match before.sa_sigaction {
+            libc::SIG_DFL if signal == STACK_SIGNAL => {}
             libc::SIG_DFL => {
                 // The signal ends the process as soon as this handler has returned, also if another
                 // process has sent it.
@@ -159,6 +180,18 @@ fn registers(context: &libc::ucontext_t) -> Interrupted {
 fn registers(context: &libc::ucontext_t) -> Interrupted {
     let machine = &context.uc_mcontext;
     Interrupted { ip: machine.pc, sp: machine.sp, bp: machine.regs[29], lr: machine.regs[30] }
+}
+
+/// The system's number of this thread.
+fn own_thread() -> i32 {
+    // SAFETY: the call has no arguments and reads no memory.
+    let thread = unsafe { libc::syscall(libc::SYS_gettid) };
+    thread as i32
+}
+
+/// The number of the thread that calls, as [`Word::Thread`] has it.
+pub(crate) fn thread_number() -> u64 {
+    own_thread() as u64
 }
 
 /// True if the interrupted code ran on the second stack of its thread, as handlers do.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use memcheck_conduct::supervisor::{self, OWN_EXECUTABLE, Supervised, Terms};
 
 use super::Instrument;
-pub(crate) use fatal::follow_fatal_signals;
+pub(crate) use fatal::{follow_fatal_signals, thread_number};
 pub(crate) use mapped::map_numbers;
 
 pub(crate) const INSTRUMENT: Instrument = Instrument::Complete;
@@ -72,9 +72,17 @@ impl TestProcess {
         (self.0.stdout(), self.0.stderr())
     }
 
-    /// `None` if the test still runs after this time.
-    pub(crate) fn wait(&mut self, timeout: Duration) -> std::io::Result<Option<ExitStatus>> {
-        self.0.wait(timeout)
+    /// `None` if the test still runs after this time. The state next to `report` has its stack then.
+    pub(crate) fn wait(
+        &mut self,
+        timeout: Duration,
+        report: &Path,
+    ) -> std::io::Result<Option<ExitStatus>> {
+        let status = self.0.wait(timeout)?;
+        if status.is_none() {
+            self.0.ask_for_stack(report);
+        }
+        Ok(status)
     }
 }
 

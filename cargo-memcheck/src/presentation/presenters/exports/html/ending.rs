@@ -38,12 +38,12 @@ impl Ending {
                 (Some(of_panic(line)), callers.into_iter().map(of_panic).collect())
             }
             (Code::TestFailed, None) if !frames.is_empty() => (Some(frames.remove(0)), frames),
-            (Code::Crashed, None) => (finding.crashed_at().cloned(), frames),
+            (Code::Crashed | Code::TimedOut, None) => (finding.stopped_at().cloned(), frames),
             _ => (finding.caller().cloned(), headline::callers(finding)),
         };
-        let title = match (finding.caller(), finding.crashed_at()) {
+        let title = match (finding.caller(), finding.stopped_at()) {
             (Some(_), _) => CALLED.trim_end(),
-            // Without the line of a crash, the line of its test takes its place.
+            // Without the line of the end, the line of its test takes its place.
             (None, Some(HeadLine { function: None, .. })) => "test",
             (None, _) => "line",
         };

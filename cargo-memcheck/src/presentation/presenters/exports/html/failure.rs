@@ -112,7 +112,7 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
     let is_kept = finding.caller().is_some();
     html! {
         p.message { span.code { (finding.code) } " " (prose(&headline(finding, outcome))) }
-        @if matches!(finding.code, Code::TestFailed | Code::Crashed) && !further.is_empty() {
+        @if (finding.code == Code::TestFailed || finding.code.ended_process()) && !further.is_empty() {
             pre.output { (further[..further.len().min(MOST_OUTPUT)].join("\n")) }
         }
         (grown(finding, sources))
@@ -182,7 +182,7 @@ fn allocated(finding: &Finding, sources: &Sources) -> Markup {
     let mut lines = lines.into_iter().filter_map(|sites| line_of(sites[0]));
     // A headline without call sites is that of an earlier version.
     let of_headline = || places::headline(finding).map(|(file, line)| (file.to_owned(), line));
-    let is_crash = finding.crashed_at().is_some();
+    let is_crash = finding.stopped_at().is_some();
     let first = (finding.grown.is_empty() && !is_crash).then(|| lines.next().or_else(of_headline));
     let others = lines.count() as u64;
     let others =

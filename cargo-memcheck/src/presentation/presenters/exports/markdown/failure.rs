@@ -117,7 +117,7 @@ impl Section<'_> {
             (None, Some(_)) => text::relation(finding.code),
             (None, None) => "",
         };
-        let is_of_test = finding.crashed_at().is_some_and(|at| at.function.is_none());
+        let is_of_test = finding.stopped_at().is_some_and(|at| at.function.is_none());
         let relation = match relation {
             "" if is_of_test => "test: ",
             "" => "line: ",
