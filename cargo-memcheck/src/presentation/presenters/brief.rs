@@ -32,7 +32,7 @@ impl Brief {
             Some((file.to_owned(), task.subject.line()))
         };
         // The line of a crash without a function is that of its test.
-        let is_known = own.is_some() && finding.crashed_at().is_none_or(|at| at.function.is_some());
+        let is_known = own.is_some() && finding.stopped_at().is_none_or(|at| at.function.is_some());
         Self { is_of_test: !is_known, at: own.or_else(of_test), cause }
     }
 }

@@ -124,9 +124,9 @@ impl Section<'_> {
             relation => relation,
         };
         let what = site.map(allocation).filter(|what| !what.is_empty());
-        let crashed = finding.crashed_at().and_then(|at| at.function.as_ref());
-        let of_crash = || crashed.map(|function| format!(" of {}", code(function)));
-        let what = what.map(|what| format!(": {what}")).or_else(of_crash).unwrap_or_default();
+        let stopped = finding.stopped_at().and_then(|at| at.function.as_ref());
+        let of_stop = || stopped.map(|function| format!(" of {}", code(function)));
+        let what = what.map(|what| format!(": {what}")).or_else(of_stop).unwrap_or_default();
         let line = format!("{relation}{}{what}", self.linked(file, line));
         let through = finding.kept_through.as_ref().map(|at| {
             let [before, after] = text::KEPT_THROUGH;
