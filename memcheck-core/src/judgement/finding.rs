@@ -5,6 +5,7 @@ use memcheck_limits::serialize_as_text;
 use serde::{Deserialize, Serialize};
 
 pub use crate::judgement::grown_holder::GrownHolder;
+pub use crate::judgement::head_line::HeadLine;
 use crate::judgement::rise::{self, Rise};
 use crate::measurement::repeats::Range;
 use crate::space::Space;
@@ -304,18 +305,6 @@ pub struct Finding {
     /// The kind of mistake, if one is recognized.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cause: Option<crate::judgement::diagnosis::Cause>,
-}
-
-/// A line of the program.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HeadLine {
-    /// The source file.
-    pub file: String,
-    /// The line number.
-    pub line: u32,
-    /// The function that has the line; `None` if only a file and a line are known.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub function: Option<String>,
 }
 
 /// A place that holds bytes: a call site, or a block size if the call site is not known.

@@ -6,6 +6,7 @@ pub mod diagnosis;
 pub mod fault;
 pub mod finding;
 pub mod grown_holder;
+pub mod head_line;
 pub mod headline;
 pub mod location;
 pub mod proposal;

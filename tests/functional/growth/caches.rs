@@ -41,13 +41,13 @@ fn assert_caches_are_told_from_leaks(device: &str) {
         // Masks of less than 1 KiB are in another space of the host.
         let least = if device == "cpu" { least.min(7 * 2 * 16 * 4) } else { least };
         assert!(finding["bytes_per_iteration"].as_u64() >= Some(least), "{test}: {finding}");
-        let message = finding["message"].to_string();
+        let longer_run = finding["longer_run"].to_string();
         let ended = if test.ends_with("panic") {
             "the body panicked"
         } else {
             "the body returned an error: no position is left"
         };
-        assert!(message.contains(ended), "{message}");
+        assert!(longer_run.contains(ended), "{longer_run}");
     }
     let family = if device == "cpu" { "cpu" } else { "cuda" };
     let pending = programs.pending(&format!("accelerates_until_the_context_is_full@{family}"));

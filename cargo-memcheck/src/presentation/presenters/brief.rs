@@ -31,7 +31,9 @@ impl Brief {
             let file = file.to_str().filter(|_| file.is_relative())?;
             Some((file.to_owned(), task.subject.line()))
         };
-        Self { is_of_test: own.is_none(), at: own.or_else(of_test), cause }
+        // The line of a crash without a function is that of its test.
+        let is_known = own.is_some() && finding.stopped_at().is_none_or(|at| at.function.is_some());
+        Self { is_of_test: !is_known, at: own.or_else(of_test), cause }
     }
 }
 
@@ -92,7 +94,8 @@ mod tests {
         assert_eq!(brief(failed("the body panicked: why\n  left: 1"), panic), expected);
         let error = failed("the body failed: why\n   at a.rs:2 (app::a)\n   at a.rs:9 (app::b)");
         assert_eq!(brief(error, ""), ("a.rs:2".to_owned(), "the body failed: why".to_owned()));
-        let at = HeadLine { file: "a.rs".to_owned(), line: 7, function: None };
+        let function = Some("app::f".to_owned());
+        let at = HeadLine { file: "a.rs".to_owned(), line: 7, function };
         let crash = Finding { keeps_at: Some(at), ..Finding::new(Code::Crashed, "SIGABRT") };
         assert_eq!(brief(crash, panic), ("a.rs:7".to_owned(), "SIGABRT".to_owned()));
         let grown = GrownHolder {
@@ -115,6 +118,9 @@ mod tests {
         outcome.verdict.findings = vec![Finding::new(Code::TestFailed, "the body failed")];
         let line = (task().subject.file().to_str().unwrap().to_owned(), task().subject.line());
         assert_eq!((of(&outcome).at, of(&outcome).is_of_test), (Some(line), true));
+        let at = HeadLine { file: "a.rs".to_owned(), line: 7, function: None };
+        let crash = Finding { keeps_at: Some(at), ..Finding::new(Code::Crashed, "SIGABRT") };
+        assert_eq!(brief(crash, "").0, "", "only the line of the test is known");
         let at = HeadLine { file: "/registry/a.rs".to_owned(), line: 7, function: None };
         let leak = Finding { keeps_at: Some(at), ..Finding::new(Code::Leak, "grows") };
         assert_eq!(brief(leak, ""), (String::new(), "grows".to_owned()));

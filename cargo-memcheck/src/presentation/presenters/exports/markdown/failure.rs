@@ -124,7 +124,9 @@ impl Section<'_> {
             relation => relation,
         };
         let what = site.map(allocation).filter(|what| !what.is_empty());
-        let what = what.map(|what| format!(": {what}")).unwrap_or_default();
+        let stopped = finding.stopped_at().and_then(|at| at.function.as_ref());
+        let of_stop = || stopped.map(|function| format!(" of {}", code(function)));
+        let what = what.map(|what| format!(": {what}")).or_else(of_stop).unwrap_or_default();
         let line = format!("{relation}{}{what}", self.linked(file, line));
         let through = finding.kept_through.as_ref().map(|at| {
             let [before, after] = text::KEPT_THROUGH;
@@ -366,7 +368,7 @@ mod tests {
         let crash = Finding { keeps_at: Some(at), ..Finding::new(Code::Crashed, message) };
         let crashed = text(&failed(vec![crash]));
         let lines = [
-            format!("- line: {}\n", link("a.rs:7")),
+            format!("- line: {} of `app::f`\n", link("a.rs:7")),
             format!("- called from {} of `app::g`\n", link("b.rs:9")),
         ];
         let expected = format!("process\n\n{}", lines.concat());
