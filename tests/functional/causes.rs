@@ -1,9 +1,12 @@
 //! Leaks that resemble those of a cause, but lack its evidence, must have another cause, on the CPU
 //! and on the simulated GPU. The leaks that have it are the corpus (`detection`).
 
-use memcheck_core::judgement::diagnosis::{RULES, RuleClass};
+use std::fmt::Write as _;
 
-use crate::fixture::Programs;
+use memcheck_core::judgement::diagnosis::{RULES, RuleClass};
+use memcheck_tests::scenarios;
+
+use crate::fixture::{Programs, workspace};
 
 const KEPT: &str = "tensor-kept";
 
@@ -56,6 +59,13 @@ fn assert_causes(device: &str) {
     let list = format!("; {at} adds to a list, and the same function to a map: ");
     let counted = evidence("outputs_of_counted_lengths");
     assert_eq!(counted.contains(&list), device == "cpu", "{device}: `{list}` in {counted}");
+    let keeper = |name: &str| {
+        let at = &run.test(name)["findings"][0]["kept_through"];
+        at["file"].as_str().map(|file| format!("{file}:{}", at["line"]))
+    };
+    let known = (device == "cpu").then_some(at);
+    assert_eq!(keeper("outputs_of_counted_lengths"), known, "{device}");
+    assert_eq!(keeper("forgotten_outputs_beside_a_list"), None, "{device}");
     let forgotten = evidence("forgotten_outputs_beside_a_list");
     assert!(!forgotten.contains("list"), "{device}: {forgotten}");
     let tests = PROGRAMS.iter().filter(measured).count();
@@ -68,6 +78,30 @@ fn every_cause_of_growth_has_a_program_that_resembles_it() {
         let resembles = |(_, resembled, _): &(_, &str, _)| *resembled == rule.code;
         assert!(PROGRAMS.iter().any(resembles), "{}", rule.code);
     }
+}
+
+/// Every cause of growth with the leaks of the corpus that have it, and the programs that resemble
+/// these but must have another one.
+fn table() -> String {
+    let mut text = "| cause | leaks that have it | programs that resemble it, and have another cause |\n|---|---|---|\n".to_owned();
+    for rule in RULES.iter().filter(|rule| rule.class == RuleClass::Mistake) {
+        let names = |names: &mut dyn Iterator<Item = &str>| {
+            names.map(|name| name.replace('_', " ")).collect::<Vec<_>>().join(", ")
+        };
+        let mut fires = scenarios::all().filter(|it| it.cause == rule.code).map(|it| it.name);
+        let mut resembles =
+            PROGRAMS.iter().filter(|(_, of, _)| *of == rule.code).map(|(name, ..)| *name);
+        let (fires, resembles) = (names(&mut fires), names(&mut resembles));
+        writeln!(text, "| `{}` | {fires} | {resembles} |", rule.code).expect("a text");
+    }
+    text
+}
+
+#[test]
+fn the_evidence_has_the_table_of_causes_and_neighbours() {
+    let page = std::fs::read_to_string(workspace().join("docs/evidence.md")).expect("a page");
+    let expected = table();
+    assert!(page.contains(&expected), "docs/evidence.md must have this table:\n{expected}");
 }
 
 #[test]

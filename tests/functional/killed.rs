@@ -72,7 +72,7 @@ fn a_signal_has_the_iteration_and_the_line_that_it_ended() {
         assert_eq!(at(&killed), place("the killed test"));
         assert_eq!(killed["keeps_at"]["function"], Value::Null);
         assert!(killed["hint"].as_str().unwrap().contains("`dmesg`"), "{killed}");
-        let watches = format!("killed::is_killed --exact --live --device {device}");
+        let watches = format!("killed::is_killed --exact --no-capture --device {device}");
         assert!(run.stderr.contains(&watches), "{}", run.stderr);
         let run_text = run.stdout.as_str();
         assert!(!run_text.contains("--no-capture"), "all output is shown");

@@ -18,9 +18,9 @@ function one(finding, tree) {
   return el('article', { class: finding.fails ? 'finding' : 'finding remark' },
     el('p', { class: 'message' }, el('span', { class: 'code' }, finding.code), ' ', prose(first)),
     rest.length > 0 ? el('pre', { class: 'output', tabindex: '0' }, rest.join('\n')) : null,
+    keptThrough(finding, tree),
     finding.at ? frame(finding.title, finding.at, tree, !finding.is_test) : null,
     callers(finding, tree),
-    keptThrough(finding),
     finding.last_output ? el('p', null, el('strong', null, 'Last output: '), el('code', null, finding.last_output)) : null,
     changes(finding),
     cause(finding),
@@ -49,11 +49,11 @@ const callers = ({ callers: all, callers_note: note }, tree) => (all.length === 
   : el('div', { class: 'callers' },
     all.map((caller, index) => frame('called from', caller, tree, index === 0 && !note)), note ? el('p', null, note) : null));
 
-/** The line of the tensor that holds a kept graph. */
-function keptThrough({ kept_through: through }) {
+/** The line of the tensor that holds a kept graph, or of the list that can hold the tensors. */
+function keptThrough({ kept_through: through }, tree) {
   if (!through) return null;
   const [{ place, function: name }, [before, after]] = through;
-  return el('p', { class: 'place' }, before, linked(place), inFunction(name), after);
+  return [el('p', { class: 'place' }, before, linked(place), inFunction(name), after), snippet(tree.snippets.get(place))];
 }
 
 /** The lines that hold more or less than in the baseline, and the sum. */

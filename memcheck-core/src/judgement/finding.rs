@@ -280,7 +280,8 @@ pub struct Finding {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub keeps_at: Option<HeadLine>,
     /// The line that computes the last tensor of a graph that iterations keep, and with it all other
-    /// tensors of the graph; `None` if it is not known, or if [`Self::keeps_at`] has it.
+    /// tensors of the graph, or the line that makes the only list longer that can hold the tensors.
+    /// `None` if it is not known, or if [`Self::keeps_at`] has it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub kept_through: Option<HeadLine>,
     /// The places that hold or allocate the bytes.
@@ -410,8 +411,16 @@ impl Finding {
     /// The observations behind the cause, and those of a longer run.
     pub fn evidence(&self) -> Option<String> {
         let observed = self.cause.as_ref().map(|cause| cause.evidence.as_str());
-        let all: Vec<&str> = observed.into_iter().chain(self.longer_run.as_deref()).collect();
-        (!all.is_empty()).then(|| all.join("; "))
+        let (Some(observed), Some(longer)) = (observed, self.longer_run.as_deref()) else {
+            return observed.or(self.longer_run.as_deref()).map(str::to_owned);
+        };
+        // The evidence can end with a question about the owner.
+        if observed.ends_with('?') {
+            let mut letters = longer.chars();
+            let first = letters.next().into_iter().flat_map(char::to_uppercase);
+            return Some(format!("{observed} {}", first.chain(letters).collect::<String>()));
+        }
+        Some(format!("{observed}; {longer}"))
     }
 
     /// The reason of a regression: the stored one or, of a run of an earlier version, that of the

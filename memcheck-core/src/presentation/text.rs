@@ -2,6 +2,7 @@
 
 mod entries;
 
+use crate::judgement::diagnosis::Cause;
 use crate::judgement::finding::{Code, Finding, GrownHolder, HeadLine};
 use crate::judgement::headline::callers;
 use crate::measurement::unknown_reads::UnknownReads;
@@ -32,6 +33,8 @@ const FEW_LINES: usize = 8;
 impl Much {
     fn limit(self, few: usize, all: usize) -> usize {
         match self {
+            // One more takes the place of the line that says that it is left out.
+            Self::Few if few > 1 && all == few + 1 => all,
             Self::Few => all.min(few),
             Self::All => all,
         }
@@ -103,6 +106,8 @@ pub fn parts(finding: &Finding, extent: Much) -> Vec<Line> {
     if shown < rest.len() {
         lines.push(more(&size::counted((rest.len() - shown) as u64, "more line", "more lines")));
     }
+    // The line to change comes before those that only allocate.
+    lines.extend(keeper(finding));
     lines.extend(headline(finding));
     lines.extend(changed(
         &finding.grown,
@@ -127,7 +132,6 @@ pub fn parts(finding: &Finding, extent: Much) -> Vec<Line> {
     let is_line = finding.cause.is_some() && finding.caller().is_none();
     let (first, others) = entries.split_at(most.min(usize::from(is_line)));
     lines.extend(first.iter().flat_map(|entry| entry.lines(finding.code)));
-    lines.extend(finding.kept_through.as_ref().map(kept_through));
     if let Some(cause) = &finding.cause {
         lines.push(line(LinePart::Cause, format!("  cause: {} ({})", cause.title, cause.code)));
     }
@@ -172,13 +176,19 @@ pub fn relation(code: Code) -> &'static str {
 /// The words before the headline of a finding, if it called the lines of the sites.
 pub const CALLED: &str = "allocated in calls at ";
 
-/// The words before and after the line of [`Finding::kept_through`].
-pub const KEPT_THROUGH: [&str; 2] =
-    ["kept through the result of ", ", the last kept tensor of an iteration"];
+/// The line of [`Finding::kept_through`], and the words before and after it.
+pub fn kept_through(finding: &Finding) -> Option<(&HeadLine, [&'static str; 2])> {
+    let is_graph = finding.cause.as_ref().is_none_or(Cause::is_graph);
+    let words = match is_graph {
+        true => ["kept through the result of ", ", the last kept tensor of an iteration"],
+        false => ["can be in the list that grows at ", ""],
+    };
+    finding.kept_through.as_ref().map(|at| (at, words))
+}
 
-fn kept_through(at: &HeadLine) -> Line {
-    let [before, after] = KEPT_THROUGH;
-    line(LinePart::Place, format!("  {before}{}{after}", placed(at)))
+fn keeper(finding: &Finding) -> Option<Line> {
+    let (at, [before, after]) = kept_through(finding)?;
+    Some(line(LinePart::Place, format!("  {before}{}{after}", placed(at))))
 }
 
 /// `src/model.rs:42 (model::forward)`.
@@ -288,11 +298,11 @@ mod tests {
         };
         let finding = Finding {
             sites: (1..=5).map(site).collect(),
-            ..Finding::new(Code::Leak, "first\n2\n3\n4\n5\n6\n7\n8\n9\n10").hint("what to do")
+            ..Finding::new(Code::Leak, "first\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11").hint("what to do")
         };
         let few = lines(&finding, Much::Few);
         assert_eq!((few[0].as_str(), few[8].as_str()), ("leak: first", "  9"));
-        assert_eq!(few[9], "  … 1 more line");
+        assert_eq!(few[9], "  … 2 more lines");
         assert_eq!(
             few[10..13],
             [
@@ -303,7 +313,8 @@ mod tests {
         );
         assert_eq!(few[19..], ["  … 2 more call sites, 80.0 KiB", "  hint: what to do"]);
         let four = Finding { sites: finding.sites[..4].to_vec(), ..finding.clone() };
-        assert!(lines(&four, Much::Few).contains(&"  … 1 more call site, 40.0 KiB".to_owned()));
+        let four = lines(&four, Much::Few);
+        assert!(!four.iter().any(|line| line.contains("more call site")), "{four:?}");
         let by_size = Site { file: None, function: None, ..finding.sites[0].clone() };
         let sizes = Finding { sites: vec![by_size; 5], ..finding.clone() };
         assert!(
@@ -327,7 +338,7 @@ mod tests {
              called from tests/mem.rs:14 (mem::step)"
         );
         let all = lines(&finding, Much::All);
-        assert_eq!(all.len(), 10 + 5 * 3 + 1);
+        assert_eq!(all.len(), 11 + 5 * 3 + 1);
         assert!(!all.iter().any(|line| line.contains("more")), "{all:?}");
     }
 
@@ -410,8 +421,8 @@ mod tests {
         };
         let [code, title, evidence, remedy] = ["c", "t", "e", "r"].map(str::to_owned);
         let mut finding = Finding {
-            sites: (1..=4).map(site).collect(),
-            cause: Some(crate::judgement::diagnosis::Cause { code, title, evidence, remedy }),
+            sites: (1..=5).map(site).collect(),
+            cause: Some(super::Cause { code, title, evidence, remedy }),
             ..Finding::new(Code::Leak, "grows")
         };
         let parts = |finding: &Finding| -> Vec<LinePart> {
@@ -430,9 +441,13 @@ mod tests {
         let called = [Summary, Place, Cause, Remedy, Place, Amount];
         assert_eq!(parts(&finding)[..6], called);
         let few = lines(&finding, Much::Few);
-        assert_eq!(few[1], "  allocated in calls at a.rs:9");
+        assert_eq!(few[2], "  allocated in calls at a.rs:9");
+        assert_eq!(few[1], "  can be in the list that grows at a.rs:8");
+        let mut of_graph = finding.clone();
+        of_graph.cause.as_mut().expect("a cause").code = "graph-kept".to_owned();
+        let of_graph = lines(&of_graph, Much::Few);
         let through = "  kept through the result of a.rs:8, the last kept tensor of an iteration";
-        assert_eq!(few[2], through);
+        assert_eq!(of_graph[1], through);
         assert!(!lines(&finding, Much::Few).iter().any(|line| line.contains(ONE_KEEPS_IT)));
         let frame =
             |line| Frame { function: "app::f".into(), file: Some("a.rs".into()), line: Some(line) };

@@ -329,9 +329,14 @@ const SENT_FROM_OUTSIDE: &str = "memcheck did not send this signal, and the test
      came from outside: a time limit of the CI job, or a `kill`. If `dmesg` has a line of the kernel's \
      out-of-memory killer, that iteration or another process took the memory";
 
-/// True if the finding is about a process that SIGKILL ended, which mostly has no memory left.
+/// True if the finding is about a process that SIGKILL ended.
 pub fn is_killed(finding: &Finding) -> bool {
     finding.code == Code::Crashed && finding.message.starts_with(KILLED)
+}
+
+/// True if the system can have killed the process because it held much memory.
+pub fn can_lack_memory(finding: &Finding) -> bool {
+    is_killed(finding) && finding.hint.as_deref() != Some(SENT_FROM_OUTSIDE)
 }
 
 /// The beginning of a message about SIGKILL.

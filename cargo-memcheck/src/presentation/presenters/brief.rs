@@ -37,9 +37,28 @@ impl Brief {
     }
 }
 
-/// The line to look at: of a panic or an error, its innermost line of the program. A line of a
+/// The line to look at: that which keeps the memory of a leak, if it is known.
+fn line_of(finding: &Finding, outcome: &TestOutcome) -> Option<(String, u32)> {
+    kept_through(finding).or_else(|| first_line(finding, outcome))
+}
+
+/// The lines whose text a report shows.
+pub(super) fn lines_with_source(
+    finding: &Finding,
+    outcome: &TestOutcome,
+) -> impl Iterator<Item = (String, u32)> {
+    kept_through(finding).into_iter().chain(first_line(finding, outcome))
+}
+
+/// The line that keeps the memory.
+pub(super) fn kept_through(finding: &Finding) -> Option<(String, u32)> {
+    let at = finding.kept_through.as_ref()?;
+    Path::new(&at.file).is_relative().then(|| (at.file.clone(), at.line))
+}
+
+/// The first line of a finding: of a panic or an error, its innermost line of the program. A line of a
 /// dependency is not a place to look at.
-pub(super) fn line_of(finding: &Finding, outcome: &TestOutcome) -> Option<(String, u32)> {
+fn first_line(finding: &Finding, outcome: &TestOutcome) -> Option<(String, u32)> {
     let of_failure = || {
         let panic = panics::place(&outcome.output.own_lines()).map(|place| place.line);
         let at = panic.or_else(|| panics::frames(&finding.message).into_iter().next())?;
@@ -88,6 +107,10 @@ mod tests {
         assert_eq!(leak.at, Some(("src/model.rs".to_owned(), 20)));
         let graph = "a kept tensor holds the graph that computed it (graph-kept)";
         assert_eq!(leak.cause.as_deref(), Some(graph));
+        let mut kept = leaky();
+        let line = HeadLine { file: "src/train.rs".to_owned(), line: 7, function: None };
+        kept.verdict.findings[0].kept_through = Some(line);
+        assert_eq!(of(&kept).at, Some(("src/train.rs".to_owned(), 7)), "the line to change");
         let failed = |message: &str| Finding::new(Code::TestFailed, message);
         let panic = "thread 'a' (1) panicked at tests/mem.rs:20:5:\nwhy\n";
         let expected = ("tests/mem.rs:20".to_owned(), "the body panicked: why".to_owned());

@@ -45,10 +45,10 @@ pub(super) fn consequence(finding: &Finding, verbosity: Verbosity) -> Vec<Line> 
 pub(super) fn explained(finding: &Finding, consequences: &[&Finding]) -> String {
     let mut lines = vec![finding.message.clone()];
     lines.extend(consequences.iter().map(|it| format!("also {}: {}", it.code, it.message)));
-    lines.extend(finding.kept_through.as_ref().map(|at| {
-        let [before, after] = text::KEPT_THROUGH;
-        format!("{before}{}:{}{after}", at.file, at.line)
-    }));
+    let through = text::kept_through(finding);
+    lines.extend(
+        through.map(|(at, [before, after])| format!("{before}{}:{}{after}", at.file, at.line)),
+    );
     if let Some(cause) = &finding.cause {
         lines.push(format!("cause: {} ({})", cause.title, cause.code));
     }

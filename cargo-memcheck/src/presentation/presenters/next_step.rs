@@ -231,9 +231,12 @@ pub(super) fn acceptance(
 /// A process that was killed mostly had no memory left, which a view of its memory shows. The output
 /// of another one has its cause, if it is whole and in its order, and has the backtrace of a panic.
 fn after_crash(outcome: &TestOutcome) -> NextStep {
-    match outcome.verdict.findings.iter().any(process_end::is_killed) {
-        true => NextStep::Watch,
-        false => NextStep::ShowBacktrace,
+    let is = |of: fn(&Finding) -> bool| outcome.verdict.findings.iter().any(of);
+    match () {
+        () if is(process_end::can_lack_memory) => NextStep::Watch,
+        // Neither a view of its memory nor a backtrace shows who has sent the signal.
+        () if is(process_end::is_killed) => NextStep::ShowOutput,
+        () => NextStep::ShowBacktrace,
     }
 }
 
@@ -276,7 +279,14 @@ pub(super) fn codes(verdict: &Verdict) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    use memcheck_core::device::Family;
     use memcheck_core::judgement::finding::TABLE;
+    use memcheck_core::measurement::stack::Sources;
+    use memcheck_core::runs::process_end::{End, ExpectedTest, Written};
+    use memcheck_core::wire::last_state::{LastState, Moment};
 
     use super::*;
     use crate::discovery::task::example::task;
@@ -384,6 +394,23 @@ mod tests {
             NextStep::Watch.command(&task(), &[]),
             "cargo memcheck profile -p app --test mem a::b --exact --live --device cpu"
         );
+        let killed = ExitStatus::from_raw(9);
+        let last = |live| LastState {
+            moment: Moment::In(4),
+            live,
+            warmup: 2,
+            measured: 10,
+            has_body: true,
+            stack: None,
+            sources: Sources::default(),
+        };
+        let expected = ExpectedTest { test: "a::b", family: Family::Cpu };
+        for (live, expected_step) in [(1 << 20, NextStep::ShowOutput), (1 << 30, NextStep::Watch)] {
+            let end = End::Exited(killed);
+            let ended = process_end::judge(&end, Written::Nothing, Some(last(live)), expected);
+            crashed.verdict.findings = ended.finding.into_iter().collect();
+            assert_eq!(step(&crashed), expected_step, "{live}");
+        }
     }
 
     #[test]

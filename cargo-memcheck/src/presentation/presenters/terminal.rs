@@ -265,10 +265,10 @@ impl Terminal {
             if finding.code == Code::TestFailed {
                 output::add_place(&mut parts, outcome);
             }
-            if let Some((file, line)) = brief::line_of(finding, outcome)
-                && let Some(text) = self.sources.line(&file, line)
-            {
-                source_line::add(&mut parts, (&file, line), &text, self.columns);
+            for (file, line) in brief::lines_with_source(finding, outcome) {
+                if let Some(text) = self.sources.line(&file, line) {
+                    source_line::add(&mut parts, (&file, line), &text, self.columns);
+                }
             }
             let remedy = parts.iter().position(|line| line.part == LinePart::Remedy);
             let is_end = findings::is_end(finding);

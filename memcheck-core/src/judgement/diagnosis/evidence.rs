@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::growth::survivors::Group;
+use crate::judgement::finding::HeadLine;
 use crate::measurement::attribution::Attribution;
 use crate::measurement::record::{Record, SpaceRecord};
 use crate::space::Space;
@@ -63,6 +64,11 @@ impl<'a> Evidence<'a> {
             unplaced: measured.survivors.iter().filter(|group| group.reading.grows()).collect(),
             bytes_per_iteration: measured.metrics.growth,
         })
+    }
+
+    /// The line that makes the only list longer that can hold the memory that grows fastest.
+    pub fn list(&self) -> Option<HeadLine> {
+        self.growing().next().and_then(|suspect| self.owners.list_of(suspect))
     }
 
     /// The call sites that grow, the fastest first.

@@ -131,6 +131,11 @@ impl Cause {
     pub fn is_graph(&self) -> bool {
         self.code == graph_kept::RULE.code
     }
+
+    /// True if the memory is kept, and no rule knows how.
+    pub fn is_general(&self) -> bool {
+        [tensor_kept::RULE.code, buffers_kept::RULE.code].contains(&self.code.as_str())
+    }
 }
 
 /// The cause of the growth; `None` if the space does not grow or no rule fits.

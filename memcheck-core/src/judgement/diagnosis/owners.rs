@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Suspect;
+use crate::judgement::finding::HeadLine;
 use crate::measurement::attribution::Attribution;
 use crate::measurement::stack::{Frame, Owner, Passage, Stack};
 
@@ -16,9 +17,10 @@ pub(super) struct Owners {
 /// A list whose buffer is kept.
 #[derive(Debug, Clone)]
 struct List {
-    /// The function that makes it longer, and its line.
+    /// The function that makes it longer.
     function: String,
-    at: String,
+    file: String,
+    line: u32,
     bytes: u64,
 }
 
@@ -37,8 +39,8 @@ impl Owners {
             let stack = attribution.stacks.get(survivors.stack)?;
             let frame = user(stack).filter(|_| stack.through.contains(&Passage::List))?;
             let bytes = survivors.group.live_bytes.last().copied().unwrap_or(0);
-            let at = format!("{}:{}", frame.file.as_deref()?, frame.line?);
-            Some(List { function: frame.path(), at, bytes })
+            let (file, line) = (frame.file.clone()?, frame.line?);
+            Some(List { function: frame.path(), file, line, bytes })
         });
         Self { functions, lists: lists.collect() }
     }
@@ -70,6 +72,12 @@ impl Owners {
         lists.is_empty().then_some(list)
     }
 
+    /// The line of the list that can hold the memory of a suspect.
+    pub(super) fn list_of(&self, suspect: &Suspect<'_>) -> Option<HeadLine> {
+        let List { function, file, line, .. } = self.list(suspect)?.clone();
+        Some(HeadLine { file, line, function: Some(function) })
+    }
+
     /// True if the innermost function that can have stored the memory has a list that can hold it.
     pub(super) fn can_be_in_list(&self, suspect: &Suspect<'_>) -> bool {
         let Some(list) = self.list(suspect) else { return false };
@@ -98,9 +106,11 @@ impl Owners {
             () => match (self.stores(stack, Passage::Map), list) {
                 (true, None) => "the same function adds to a map: are its entries removed?",
                 (false, None) => return String::new(),
-                (is_map, Some(List { at, .. })) => {
+                (is_map, Some(List { file, line, .. })) => {
                     let map = if is_map { ", and the same function to a map" } else { "" };
-                    return format!("; {at} adds to a list{map}: are the entries removed?");
+                    return format!(
+                        "; {file}:{line} adds to a list{map}: are the entries removed?"
+                    );
                 }
             },
         };

@@ -3,7 +3,7 @@
 use crate::growth::lifetimes::Open;
 use crate::growth::survivors::{self, Group, Growth, Pattern, Reading};
 use crate::judgement::blame;
-use crate::judgement::diagnosis::{self, Cause, Evidence};
+use crate::judgement::diagnosis::{self, Evidence};
 use crate::judgement::finding::{Code, Finding};
 use crate::limits::Limits;
 use crate::measurement::record::{Record, SpaceRecord};
@@ -91,7 +91,7 @@ fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) 
             let (last, ended) = (exact(iterations.into()), cut_short(record));
             let still = format!("memory still grows in iteration {last}{ended}");
             let confirmed = match (evidence.is_longer, ended.is_empty()) {
-                (true, _) => Some(format!("a longer run confirms it: {still}")),
+                (true, _) => Some(format!("a longer run confirms the growth: {still}")),
                 (false, false) => Some(still),
                 // It is the last of the measured ones.
                 (false, true) => None,
@@ -102,13 +102,16 @@ fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) 
     };
     // The rules know the habits of programs that use candle.
     let cause = (space != Space::CHeap).then(|| diagnosis::diagnose(&evidence)).flatten();
-    let holds_graph = cause.as_ref().is_some_and(Cause::is_graph);
+    let kept_through = cause.as_ref().and_then(|cause| match cause.is_graph() {
+        true => blame::kept_through(record, space),
+        false => evidence.list().filter(|_| cause.is_general()),
+    });
     let mut finding = Finding {
         space: Some(space),
         bytes_per_iteration: Some(growth),
         limit: Some(limit),
         sites,
-        kept_through: holds_graph.then(|| blame::kept_through(record, space)).flatten(),
+        kept_through,
         cause,
         longer_run,
         ..Finding::new(

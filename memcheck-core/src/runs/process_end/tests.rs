@@ -181,16 +181,19 @@ fn the_hint_of_a_kill_blames_memory_only_if_the_test_held_much() {
     let hint = |live: Option<u64>| {
         let moment = live.map_or(Moment::BeforeIterations, |_| Moment::In(5));
         let last = LastState { live: live.unwrap_or(0), ..state(moment, None) };
-        killed(9, Some(last)).finding.unwrap().hint.unwrap()
+        let finding = killed(9, Some(last)).finding.unwrap();
+        (can_lack_memory(&finding), finding.hint.unwrap())
     };
     for little in [0, 4_096, (256 << 20) - 1] {
-        let hint = hint(Some(little));
+        let (can_lack_memory, hint) = hint(Some(little));
         assert!(hint.contains("came from outside") && !hint.contains("less memory"), "{hint}");
+        assert!(!can_lack_memory, "{little}");
     }
     // Before the first iteration the live bytes are not known.
     for much in [Some(256 << 20), None] {
-        let hint = hint(much);
+        let (can_lack_memory, hint) = hint(much);
         assert!(hint.contains("less memory") && !hint.contains("outside"), "{hint}");
+        assert!(can_lack_memory, "{much:?}");
     }
 }
 

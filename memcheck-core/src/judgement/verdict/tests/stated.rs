@@ -192,7 +192,7 @@ fn a_leak_that_was_cut_short_states_the_reason() {
     let cut = message(false, Some(reason));
     assert!(cut.ends_with(&format!("grows in iteration 35, the last, because {reason}")), "{cut}");
     for all in [message(true, Some(reason)), message(false, None)] {
-        assert_eq!(all, "a longer run confirms it: memory still grows in iteration 35");
+        assert_eq!(all, "a longer run confirms the growth: memory still grows in iteration 35");
     }
 }
 

@@ -6,7 +6,7 @@ use memcheck_core::judgement::finding::{Code, Finding, HeadLine, Site};
 use memcheck_core::judgement::rise::Rise;
 use memcheck_core::presentation::by_line::sites_by_line;
 use memcheck_core::presentation::sizes;
-use memcheck_core::presentation::text::{KEPT_THROUGH, ONE_KEEPS_IT, relation};
+use memcheck_core::presentation::text::{ONE_KEEPS_IT, kept_through, relation};
 use memcheck_core::size::counted;
 
 use super::change_table;
@@ -19,7 +19,7 @@ use super::markup::{breakable, link, linked, prose};
 use super::rise::risen;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::presenters::findings::{self, Folded};
-use crate::presentation::presenters::places;
+use crate::presentation::presenters::{brief, places};
 
 /// The last lines of a failed test's output; the view of the test has all of them.
 const MOST_OUTPUT: usize = 12;
@@ -61,7 +61,7 @@ pub(super) fn failure(
     let row = html! {
         strong.name { (breakable(task.name())) } " " span.binary { (task.binary.id) } " "
         span.device { (task.leg.name()) }
-        @if let Some(first) = first { (brief(first, task, outcome)) }
+        @if let Some(first) = first { (brief_of(first, task, outcome)) }
     };
     let body = html! {
         p.open { (address) }
@@ -100,13 +100,14 @@ pub(super) fn kind(outcome: &TestOutcome) -> FailureKind {
 
 /// The finding in one line, for a card that is closed: its code, the line to look at, its figures and
 /// its cause.
-fn brief(finding: &Finding, task: &Task, outcome: &TestOutcome) -> Markup {
+fn brief_of(finding: &Finding, task: &Task, outcome: &TestOutcome) -> Markup {
     let Ending { is_test, at, last_output, .. } = Ending::new(finding, outcome);
     let of_ending = || at.filter(|_| !is_test).map(|HeadLine { file, line, .. }| (file, line));
     let owned = |(file, line): (&str, u32)| (file.to_owned(), line);
     let of_grown = || places::grown(finding).next().map(owned);
     let of_sites = || allocated_lines(finding).into_iter().next();
-    let found = of_ending().or_else(of_grown).or_else(of_sites);
+    let of_keeper = || brief::kept_through(finding);
+    let found = of_keeper().or_else(of_ending).or_else(of_grown).or_else(of_sites);
     let cause = finding.cause.as_ref().map(|cause| cause.title.clone());
     let cause = cause.or_else(|| finding.reason().map(|rise| rise.cause));
     html! {
@@ -151,6 +152,9 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
             pre.output { (further[..further.len().min(MOST_OUTPUT)].join("\n")) }
         }
         @if let Some(changes) = Changes::new(finding) { (change_table::table(&changes, sources)) }
+        @if let Some((HeadLine { file, line, .. }, [before, after])) = kept_through(finding) {
+            p.place { (place_with_text(before.trim_end(), sources, file, *line)) (after) }
+        }
         @match &at {
             Some(HeadLine { file, line, .. }) if is_test => p { (place(title, sources, file, *line)) },
             Some(HeadLine { file, line, .. }) if is_kept => (place_with_source(title, sources, (file, *line), "")),
@@ -161,9 +165,6 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
             p.place { (place_with_text("called from", sources, file, *line)) }
         }
         @if is_kept && !callers.is_empty() { p { (ONE_KEEPS_IT) } }
-        @if let Some(HeadLine { file, line, .. }) = &finding.kept_through {
-            p.place { (place_with_text(KEPT_THROUGH[0].trim_end(), sources, file, *line)) (KEPT_THROUGH[1]) }
-        }
         @if let Some(last) = last_output { p.last { strong { "last output: " } code { (last) } } }
         @if let Some(cause) = &finding.cause {
             p { strong { "cause: " } (cause.title) br; strong { "remedy: " } (prose(&cause.remedy)) }
@@ -366,10 +367,10 @@ mod tests {
         outcome.verdict.findings = vec![called];
         let of_caller = card(&outcome, &sources);
         let order = [
-            "allocated in calls at: </strong><code>a.rs:1",
-            "<pre class=\"snippet\"",
             "kept through the result of: </strong><code>a.rs:3",
             "the last kept tensor of an iteration",
+            "allocated in calls at: </strong><code>a.rs:1",
+            "<pre class=\"snippet\"",
         ];
         assert_order(&of_caller, &order);
         assert_eq!(of_caller.matches("<pre class=\"snippet\"").count(), 1, "{of_caller}");

@@ -128,20 +128,20 @@ impl Section<'_> {
         let of_stop = || stopped.map(|function| format!(" of {}", code(function)));
         let what = what.map(|what| format!(": {what}")).or_else(of_stop).unwrap_or_default();
         let line = format!("{relation}{}{what}", self.linked(file, line));
-        let through = finding.kept_through.as_ref().map(|at| {
-            let [before, after] = text::KEPT_THROUGH;
+        let through = text::kept_through(finding).map(|(at, [before, after])| {
             format!("{before}{}{after}", self.linked(&at.file, at.line))
         });
-        std::iter::once(line).chain(called).chain(through).collect()
+        through.into_iter().chain([line]).chain(called).collect()
     }
 
     /// Adds the text of the program's line below it.
     fn add_source(&self, finding: &Finding, items: &mut [String]) {
-        let Some((file, line)) = brief::line_of(finding, self.outcome) else { return };
-        let Some(text) = self.sources.line(&file, line) else { return };
-        let place = self.linked(&file, line);
-        if let Some(item) = items.iter_mut().find(|item| item.contains(&place)) {
-            item.push_str(&format!("\\\n  {}", code(&text)));
+        for (file, line) in brief::lines_with_source(finding, self.outcome) {
+            let Some(text) = self.sources.line(&file, line) else { continue };
+            let place = self.linked(&file, line);
+            if let Some(item) = items.iter_mut().find(|item| item.contains(&place)) {
+                item.push_str(&format!("\\\n  {}", code(&text)));
+            }
         }
     }
 

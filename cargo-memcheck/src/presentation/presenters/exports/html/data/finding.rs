@@ -5,7 +5,7 @@ use memcheck_core::judgement::finding::{GrownHolder, HeadLine, Site};
 use memcheck_core::judgement::rise::Rise;
 use memcheck_core::measurement::stack::Stack;
 use memcheck_core::presentation::by_line::sites_by_line;
-use memcheck_core::presentation::text::{KEPT_THROUGH, ONE_KEEPS_IT};
+use memcheck_core::presentation::text::{self, ONE_KEEPS_IT};
 use serde::Serialize;
 
 use super::super::changes::{self, Changes};
@@ -100,8 +100,8 @@ impl FindingData {
         let callers: Vec<CallerData> =
             callers.into_iter().map(|caller| CallerData::new(caller, tree)).collect();
         let is_kept = !callers.is_empty() && finding.caller().is_some();
-        let through = finding.kept_through.clone();
-        let kept_through = through.map(|line| (CallerData::new(line, tree), KEPT_THROUGH));
+        let through = text::kept_through(finding);
+        let kept_through = through.map(|(at, words)| (CallerData::new(at.clone(), tree), words));
         let grown = changes::lines(&finding.grown);
         for place in grown.iter().filter_map(|of| of.first()?.place.as_deref()) {
             tree.show_place(place);
