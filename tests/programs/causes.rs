@@ -126,7 +126,8 @@ fn count_and_keep(
     kept: &mut Vec<Tensor>,
 ) -> Result<()> {
     *counts.entry(output.dim(0)?).or_insert(0) += 1;
-    kept.push((output * 2.0)?); // line: adds to the list
+    let doubled = (output * 2.0)?;
+    kept.push(doubled); // line: adds to the list
     Ok(())
 }
 
