@@ -60,6 +60,13 @@ impl GrownHolder {
         format!("{before}{then} → {after}")
     }
 
+    /// The description that the holder had in the baseline, if its tensor was another one.
+    pub fn before(&self) -> Option<String> {
+        let at = tensor(&self.holder)?;
+        let was = self.was_tensor.as_deref()?;
+        Some(format!("{}{was}{}", &self.holder[..at.start], &self.holder[at.end..]))
+    }
+
     /// The sum of the holders that are not in `rows`, for peaks of `then` and `now` bytes; `None` if
     /// the rows explain the whole change.
     pub fn others<'a>(
@@ -114,6 +121,10 @@ mod tests {
         assert_eq!(of(holder, Some("[128,8] f32")), "randn [128,8] → [192,8] f32 in attn");
         assert_eq!(of(holder, Some("[192,8] f16")), "randn [192,8] f16 → [192,8] f32 in attn");
         assert_eq!(of("randn", Some("[1] f32")), "randn", "its tensor is not known now");
+        let was_tensor = Some("[128,8] f16".to_owned());
+        let other = GrownHolder { holder: holder.to_owned(), was_tensor, ..GrownHolder::default() };
+        assert_eq!(other.before().as_deref(), Some("randn [128,8] f16 in attn"));
+        assert_eq!(GrownHolder { was_tensor: None, ..other }.before(), None);
         assert_eq!(without_tensor("new [1] f32"), "new");
         assert_eq!(without_tensor("a [b"), "a [b");
     }

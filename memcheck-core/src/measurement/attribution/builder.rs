@@ -108,9 +108,13 @@ impl Run {
             last: 12,
         });
         self.attribution.stacks.push(stack);
+        self.survive(GPU, number, group)
+    }
+
+    fn survive(mut self, space: Space, stack: usize, group: Group) -> Self {
         self.attribution.survivors.push(Survivors {
-            space: GPU,
-            stack: number,
+            space,
+            stack,
             scope: String::new(),
             tensors: Vec::new(),
             group,
@@ -182,15 +186,7 @@ impl Run {
         self = self.map_of(function);
         self.attribution.stacks[number].through = vec![Passage::List];
         let group = buffer([bytes; ITERATIONS], rests(Pattern::Amortized, bytes, 9));
-        self.attribution.survivors.push(Survivors {
-            space: Space::HostSmall,
-            stack: number,
-            scope: String::new(),
-            tensors: Vec::new(),
-            group,
-            held: HeldBy::default(),
-        });
-        self
+        self.survive(Space::HostSmall, number, group)
     }
 
     /// Removes the line of the program, as in a thread that a library has started.

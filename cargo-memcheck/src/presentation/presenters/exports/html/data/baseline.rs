@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use memcheck_core::bound::Bound;
 use memcheck_core::judgement::baseline::{self, Baseline, Figures, other_conditions};
+use memcheck_core::judgement::finding::Finding;
 use memcheck_core::measurement::phase;
 use memcheck_core::measurement::record::{Facts, Record};
 use memcheck_core::presentation::sizes::apart;
@@ -65,7 +66,24 @@ impl Then {
             let text = sources.snapshot(report.snapshot.as_deref()?)?;
             Self::parse(&text, &report.record.facts)
         });
-        read.unwrap_or_default()
+        read.unwrap_or_default().paired(&outcome.verdict.findings)
+    }
+
+    /// Gives a holder of the baseline the name that it has now, if the findings know it by another
+    /// tensor, so that a comparison by name sees one holder that has grown.
+    fn paired(mut self, findings: &[Finding]) -> Self {
+        for finding in findings {
+            let known = finding.space.and_then(|space| self.holders.0.get_mut(&space));
+            let Some(known) = known else { continue };
+            let changed = finding.grown.iter().chain(&finding.shrunk);
+            let renamed: Vec<(&str, u64)> = changed
+                .filter_map(|it| Some((it.holder.as_str(), known.remove(&it.before()?)?)))
+                .collect();
+            for (holder, bytes) in renamed {
+                *known.entry(holder.to_owned()).or_default() += bytes;
+            }
+        }
+        self
     }
 
     fn parse(text: &str, now: &Facts) -> Option<Self> {
@@ -199,6 +217,7 @@ pub(in crate::presentation::presenters::exports) fn source_of_limit(
 
 #[cfg(test)]
 mod tests {
+    use memcheck_core::judgement::finding::{Code, GrownHolder};
     use memcheck_core::judgement::location::Roots;
     use memcheck_core::measurement::record::Outcome;
 
@@ -264,6 +283,35 @@ mod tests {
         assert_eq!(of(&[], None, Some("110 %"), true), Some(limit("110 %", None)));
         let both = limit("110 % or 12 B (baseline), the lower", None);
         assert_eq!(of(&[], baseline, Some("110 %"), true), Some(both));
+    }
+
+    #[test]
+    fn a_holder_with_another_shape_has_its_present_name_in_the_baseline() {
+        let host: BTreeMap<String, u64> =
+            [("randn [8] f32", 32), ("randn [16] f32", 64), ("relu [1] f32", 4)]
+                .map(|(name, bytes)| (name.to_owned(), bytes))
+                .into();
+        let holders = baseline::Holders([(Space::Host, host)].into());
+        let grown = |now: &str, was: Option<&str>| GrownHolder {
+            holder: now.to_owned(),
+            was_tensor: was.map(str::to_owned),
+            ..GrownHolder::default()
+        };
+        // Each shape has doubled, so that one of the names is that of both runs.
+        let finding = Finding {
+            space: Some(Space::Host),
+            grown: vec![
+                grown("randn [16] f32", Some("[8] f32")),
+                grown("randn [32] f32", Some("[16] f32")),
+                grown("add [1] f32", None),
+            ],
+            ..Finding::new(Code::PeakRegression, "")
+        };
+        let then = Then { holders, ..Then::default() }.paired(&[finding]);
+        let names = |then: &Then| then.holders(Space::Host).unwrap().bytes;
+        let expected = [("randn [16] f32", 32), ("randn [32] f32", 64), ("relu [1] f32", 4)];
+        let expected = expected.map(|(name, bytes)| (name.to_owned(), bytes));
+        assert_eq!(names(&then), expected.into());
     }
 
     #[test]
