@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::growth::survivors::Group;
-use crate::judgement::finding::HeadLine;
+use crate::judgement::head_line::HeadLine;
 use crate::measurement::attribution::Attribution;
 use crate::measurement::record::{Record, SpaceRecord};
 use crate::space::Space;

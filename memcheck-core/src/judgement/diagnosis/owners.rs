@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Suspect;
-use crate::judgement::finding::HeadLine;
+use crate::judgement::head_line::HeadLine;
 use crate::measurement::attribution::Attribution;
 use crate::measurement::stack::{Frame, Owner, Passage, Stack};
 
