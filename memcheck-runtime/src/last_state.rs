@@ -30,7 +30,7 @@ pub(crate) fn begin(job: &Job) {
 /// of the device were loaded, because the stack is walked with the tables of the loaded ones.
 pub(crate) fn follow_signals() {
     if let Some(numbers) = NUMBERS.get() {
-        os::follow_fatal_signals(numbers, Executable::find());
+        os::follow_signals(numbers, Executable::find());
         take_thread();
     }
 }

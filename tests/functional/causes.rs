@@ -22,7 +22,7 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
     ("views_of_almost_everything", "view-keeps-storage", KEPT),
     ("outputs_of_every_length", "cache-by-shape", KEPT),
     ("outputs_of_counted_lengths", "cache-by-shape", KEPT),
-    ("forgotten_outputs_beside_a_list", "outputs-collected", KEPT),
+    ("forgotten_outputs_beside_a_list", "buffers-kept", KEPT),
     ("keys_of_each_token", "cache-grows", KEPT),
     ("keys_of_each_request", "cache-never-cleared", KEPT),
     ("quantized_layers", "buffers-kept", KEPT),

@@ -85,7 +85,7 @@ pub(crate) fn map_numbers(_: &Path, _: &[u8], _: usize) -> std::io::Result<&'sta
 }
 
 /// Stacks are not walked here.
-pub(crate) fn follow_fatal_signals(_: &'static [AtomicU64], _: Executable) {}
+pub(crate) fn follow_signals(_: &'static [AtomicU64], _: Executable) {}
 
 /// No parent asks for the stack of a thread.
 pub(crate) fn thread_number() -> u64 {

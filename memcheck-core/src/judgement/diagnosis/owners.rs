@@ -62,12 +62,10 @@ impl Owners {
         let in_each = group.births.iter().max().copied().unwrap_or(0).max(1);
         let needed = SMALLEST_ENTRY.saturating_mul(group.count() / in_each);
         let is_enough = |list: &&List| list.bytes >= needed;
-        let mut functions = suspect.stack.of_iteration().iter().map(Frame::path);
+        let functions = suspect.stack.of_iteration().iter().map(Frame::path);
         let of = |function| self.lists.iter().filter(move |list| list.function == function);
-        let mut lists = functions.find_map(|function| {
-            let mut found = of(function).filter(is_enough).peekable();
-            found.peek().is_some().then(|| found.collect::<Vec<_>>())
-        })?;
+        let mut found = functions.map(|it| of(it).filter(is_enough).collect::<Vec<_>>());
+        let mut lists = found.find(|lists| !lists.is_empty())?;
         let list = lists.pop()?;
         lists.is_empty().then_some(list)
     }

@@ -1,7 +1,7 @@
 //! Linux: a test has a supervisor, and `/proc` has figures.
 
-mod fatal;
 mod mapped;
+mod signals;
 
 use std::fs::{self, File};
 use std::mem::MaybeUninit;
@@ -13,8 +13,8 @@ use std::time::Duration;
 use memcheck_conduct::supervisor::{self, OWN_EXECUTABLE, Supervised, Terms};
 
 use super::Instrument;
-pub(crate) use fatal::{follow_fatal_signals, thread_number};
 pub(crate) use mapped::map_numbers;
+pub(crate) use signals::{follow_signals, thread_number};
 
 pub(crate) const INSTRUMENT: Instrument = Instrument::Complete;
 

@@ -43,7 +43,7 @@ static LAST_THREAD: AtomicI32 = AtomicI32::new(0);
 
 /// Starts to store the stack of each thread that gets such a signal, or is asked for its stack, into `numbers`, which have the
 /// layout of [`memcheck_core::wire::last_state`]. The first call decides.
-pub(crate) fn follow_fatal_signals(numbers: &'static [AtomicU64], executable: Executable) {
+pub(crate) fn follow_signals(numbers: &'static [AtomicU64], executable: Executable) {
     site::prepare_for_signals();
     let before = SIGNALS.map(reaction);
     if FOLLOWED.set(Followed { numbers, executable, before }).is_err() {
