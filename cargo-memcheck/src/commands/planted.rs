@@ -105,7 +105,7 @@ pub(super) fn run(args: &DoctorArgs, workspace: &Workspace) -> Result<Vec<LeakCh
             tasks.len() * RUNS,
             1,
             false,
-            |number, _| Ok(runner.run(&tasks[number / RUNS], |_| {})?),
+            |number, _| Ok(runner.run(&tasks[number / RUNS], |_, _| {})?),
             |event| {
                 if let RunEvent::Finished(number, outcome) = event {
                     let name = tasks[number / RUNS].name().to_owned();

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use memcheck_core::limits::Layer;
-use memcheck_core::runs::plan::Explain;
+use memcheck_core::runs::plan::{Explain, Stage};
 use memcheck_core::wire::exit;
 
 use super::one::only;
@@ -130,7 +130,10 @@ fn profile_test(args: &ProfileArgs) -> Result<u8, Failure> {
             1,
             1,
             false,
-            |_, teller| Ok(runner.run(task, move |progress| teller.progress(progress))?),
+            |_, teller| {
+                let on_progress = move |stage, progress| teller.progress(stage, progress);
+                Ok(runner.run(task, on_progress)?)
+            },
             |event| forward_event(&mut broadcast, &mut tally, task, event),
         );
         if let Err(failure) = ran {
@@ -183,7 +186,7 @@ fn profile_program(args: &ProfileArgs, program: &Program) -> Result<u8, Failure>
             eprint_line!("running {} on {}", task.binary.id, task.leg.name());
         }
         let run = |_, teller: ProgressSender| {
-            let on_progress = move |progress| teller.progress(progress);
+            let on_progress = move |progress| teller.progress(Stage::First, progress);
             Ok(runner.program(task, &args.arguments, folder, on_progress)?)
         };
         let on_event = |event| forward_event(&mut broadcast, &mut tally, task, event);
@@ -204,7 +207,9 @@ fn open_broadcast(session: &Session, args: &ProfileArgs) -> Broadcast {
 fn forward_event(broadcast: &mut Broadcast, tally: &mut Tally, task: &Task, event: RunEvent) {
     match event {
         RunEvent::Started(_) => broadcast.notify(|to| to.test_started(task)),
-        RunEvent::Progress(_, progress) => broadcast.notify(|to| to.progress(task, &progress)),
+        RunEvent::Progress(_, stage, progress) => {
+            broadcast.notify(|to| to.progress(task, stage, &progress));
+        }
         RunEvent::Finished(_, outcome) => {
             let outcome = TestOutcome { is_profiled: true, ..*outcome };
             tally.add(&outcome);

@@ -319,7 +319,7 @@ impl<'a> RunningLeg<'a> {
             |number, teller| {
                 let task = &tasks[number];
                 store.started(task);
-                let on_progress = move |progress| teller.progress(progress);
+                let on_progress = move |stage, progress| teller.progress(stage, progress);
                 let Some(runs) = runner.measure(task, on_progress)? else { return Ok(None) };
                 if self.needs[number].is_none() {
                     let outcome = runner.conclude(task, &runs);
@@ -336,9 +336,9 @@ impl<'a> RunningLeg<'a> {
             },
             |event| match event {
                 RunEvent::Started(number) => broadcast.notify(|to| to.test_started(&tasks[number])),
-                RunEvent::Progress(number, progress) => {
+                RunEvent::Progress(number, stage, progress) => {
                     store.progress(&tasks[number], &progress);
-                    broadcast.notify(|to| to.progress(&tasks[number], &progress));
+                    broadcast.notify(|to| to.progress(&tasks[number], stage, &progress));
                 }
                 RunEvent::Finished(number, outcome) => {
                     measured_figures.add(&tasks[number], &outcome);

@@ -9,6 +9,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
 
 use memcheck_core::judgement::verdict::Status;
+use memcheck_core::runs::plan::Stage;
 use memcheck_core::wire::protocol::Progress;
 
 use crate::build::leg::{DeviceKind, Leg};
@@ -22,7 +23,7 @@ use crate::system::process::Capture;
 #[derive(Debug)]
 pub(crate) enum RunEvent {
     Started(usize),
-    Progress(usize, Progress),
+    Progress(usize, Stage, Progress),
     Finished(usize, Box<TestOutcome>),
 }
 
@@ -36,7 +37,7 @@ enum WorkerMessage {
 
 /// The progress that is not presented yet. Newer progress replaces it, so that a test that reports
 /// faster than the presenters print does not fill the channel.
-type Latest = Arc<Mutex<Option<Progress>>>;
+type Latest = Arc<Mutex<Option<(Stage, Progress)>>>;
 
 #[derive(Clone)]
 pub(crate) struct ProgressSender {
@@ -50,8 +51,8 @@ impl ProgressSender {
         Self { number, latest: Latest::default(), sender }
     }
 
-    pub(crate) fn progress(&self, progress: Progress) {
-        let before = self.latest.lock().expect("no sender panics").replace(progress);
+    pub(crate) fn progress(&self, stage: Stage, progress: Progress) {
+        let before = self.latest.lock().expect("no sender panics").replace((stage, progress));
         if before.is_none() {
             let _ =
                 self.sender.send(WorkerMessage::Progress(self.number, Arc::clone(&self.latest)));
@@ -130,9 +131,9 @@ pub(crate) fn run_all(
                 }
                 Ok(WorkerMessage::Progress(number, latest)) => {
                     let progress = latest.lock().expect("no sender panics").take();
-                    let Some(progress) = progress else { continue };
-                    if let Err(panicked) = caught(|| on_event(RunEvent::Progress(number, progress)))
-                    {
+                    let Some((stage, progress)) = progress else { continue };
+                    let event = RunEvent::Progress(number, stage, progress);
+                    if let Err(panicked) = caught(|| on_event(event)) {
                         stop.store(true, Ordering::SeqCst);
                         result = result.and(Err(panicked.into()));
                     }
@@ -272,7 +273,7 @@ mod tests {
         let progress_sender = ProgressSender::new(0, sender);
         let mut presented = Vec::new();
         for iteration in 0..100_000 {
-            progress_sender.progress(progress(iteration));
+            progress_sender.progress(Stage::Explain, progress(iteration));
             if iteration == 7 || iteration == 99_999 {
                 let waiting: Vec<WorkerMessage> = events.try_iter().collect();
                 let [WorkerMessage::Progress(0, latest)] = &waiting[..] else {
@@ -281,7 +282,7 @@ mod tests {
                 presented.push(latest.lock().unwrap().take());
             }
         }
-        assert_eq!(presented, [Some(progress(7)), Some(progress(99_999))]);
+        assert_eq!(presented, [7, 99_999].map(|at| Some((Stage::Explain, progress(at)))));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use memcheck_core::runs::plan::Stage;
 use memcheck_core::wire::protocol::Progress;
 
 use crate::build::leg::Leg;
@@ -18,7 +19,8 @@ pub(crate) trait Presenter {
     /// Follows the start of its leg, if `doctor` has run on such a device.
     fn proof(&mut self, _leg: &Leg, _proof: &CheckedProof) {}
     fn test_started(&mut self, _task: &Task) {}
-    fn progress(&mut self, _task: &Task, _progress: &Progress) {}
+    /// The stage is that of the run which reports.
+    fn progress(&mut self, _task: &Task, _stage: Stage, _progress: &Progress) {}
     fn test_finished(&mut self, _task: &Task, _outcome: &TestOutcome) {}
     fn leg_finished(&mut self, _leg: &Leg, _tally: &Tally) {}
     fn note(&mut self, _note: &Note) {}

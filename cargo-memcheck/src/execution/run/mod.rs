@@ -121,7 +121,7 @@ impl<'a> Runner<'a> {
     pub(crate) fn run(
         &self,
         task: &Task,
-        on_progress: impl Fn(Progress) + Send + Clone + 'static,
+        on_progress: impl Fn(Stage, Progress) + Send + Clone + 'static,
     ) -> anyhow::Result<Option<TestOutcome>> {
         let runs = self.measure(task, on_progress)?;
         Ok(runs.map(|runs| self.conclude(task, &runs)))
@@ -132,7 +132,7 @@ impl<'a> Runner<'a> {
     pub(crate) fn measure(
         &self,
         task: &Task,
-        on_progress: impl Fn(Progress) + Send + Clone + 'static,
+        on_progress: impl Fn(Stage, Progress) + Send + Clone + 'static,
     ) -> anyhow::Result<Option<TestRuns>> {
         let slot = self.slot(task);
         match self.options.scheduling.repeat {
@@ -150,12 +150,13 @@ impl<'a> Runner<'a> {
         slot: Option<&Slot<'_>>,
         task: &Task,
         stages: impl Into<Vec<Stage>>,
-        on_progress: impl Fn(Progress) + Send + Clone + 'static,
+        on_progress: impl Fn(Stage, Progress) + Send + Clone + 'static,
     ) -> anyhow::Result<Option<TestRuns>> {
         let mut runs = TestRuns::new(self.options.scheduling.explain, stages, task, self.roots);
         let first = (Stage::First, self.options.scheduling.explain.first());
-        let Some(process) = self.run_on(slot, task, first.1.clone().into(), on_progress.clone())?
-        else {
+        let of_first = on_progress.clone();
+        let on_first = move |progress| of_first(Stage::First, progress);
+        let Some(process) = self.run_on(slot, task, first.1.clone().into(), on_first)? else {
             return Ok(None);
         };
         runs.first(
@@ -177,7 +178,7 @@ impl<'a> Runner<'a> {
         let TestRuns { test, baseline, duration, .. } = runs;
         self.with_conductor(|conductor| {
             conductor.relate(test, baseline, others, |stage, plan| {
-                self.further(slot.as_ref(), task, (stage, plan), |_| {}, duration)
+                self.further(slot.as_ref(), task, (stage, plan), |_, _| {}, duration)
             });
         });
     }
@@ -188,9 +189,10 @@ impl<'a> Runner<'a> {
         slot: Option<&Slot<'_>>,
         task: &Task,
         (stage, plan): (Stage, RunPlan),
-        on_progress: impl Fn(Progress) + Send + 'static,
+        on_progress: impl Fn(Stage, Progress) + Send + 'static,
         duration: &mut std::time::Duration,
     ) -> Run {
+        let on_progress = move |progress| on_progress(stage, progress);
         let process = match self.run_on(slot, task, plan.clone().into(), on_progress) {
             Ok(process) => process,
             Err(error) => {

@@ -23,7 +23,7 @@ impl Runner<'_> {
         slot: Option<&Slot<'_>>,
         task: &Task,
         times: NonZeroU32,
-        on_progress: impl Fn(Progress) + Send + Clone + 'static,
+        on_progress: impl Fn(Stage, Progress) + Send + Clone + 'static,
     ) -> anyhow::Result<Option<TestRuns>> {
         let measure = || self.series(slot, task, Stage::FIGURES, on_progress.clone());
         let Some(mut first) = measure()? else { return Ok(None) };

@@ -49,9 +49,10 @@ fn shown(outcome: &TestOutcome) -> Vec<(&'static str, String)> {
     terminal.keep_failure(&task, outcome);
     let failures = crate::system::escape::terminal(&terminal.failures().join("\n"));
     let failures = console::strip_ansi_codes(&failures).into_owned();
-    // The test with its codes, the cause, and the command.
+    // The test with its codes, the cause, the command, and another one if figures can be accepted.
     let (_, below) = failures.split_once(&codes).unwrap();
-    let command = below.lines().last().unwrap_or_default().trim();
+    let is_command = |line: &&str| line.contains("cargo memcheck ");
+    let command = below.lines().map(str::trim).find(is_command).unwrap_or_default();
     let html = report("html");
     let html = readable(after(&html, "next: </strong>"));
     let xml = report("junit").replace("&apos;", "'").replace("&amp;", "&");
@@ -91,8 +92,11 @@ fn every_text_names_the_snapshot_to_accept_once_for_all_findings() {
     let task = task();
     let command = "cargo memcheck accept a@cpu.snap";
     let report = every::reports_of(&task, &outcome);
-    let terminal = every::terminal().result(&task, &outcome).join("\n");
-    for text in [terminal, report("junit"), report("markdown")] {
+    let mut terminal = every::terminal();
+    terminal.keep_failure(&task, &outcome);
+    let failures = terminal.failures().join("\n");
+    let terminal = terminal.result(&task, &outcome).join("\n");
+    for text in [terminal, failures, report("junit"), report("markdown")] {
         assert_eq!(text.matches("memcheck accept").count(), 1, "{text}");
         assert!(text.contains(command) && text.contains("intended"), "{text}");
     }

@@ -20,11 +20,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use memcheck_core::judgement::finding::{Class, Code, Finding, Level};
 use memcheck_core::judgement::verdict::Status;
 use memcheck_core::presentation::text::{Line, LinePart};
+use memcheck_core::runs::plan::Stage;
 use memcheck_core::size::Size;
 use memcheck_core::space::Space;
 use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::Progress;
 
+use failed::NextCommand;
 use findings::Folded;
 use hyperlinks::Hyperlinks;
 use layout::INDENT;
@@ -132,14 +134,18 @@ impl Terminal {
         }
         self.failed += 1;
         let leg = if self.several_legs { format!(" ({})", task.leg.name()) } else { String::new() };
-        let next = next_step::first(task, outcome);
-        let next = next.map(|step| step.command(task, &self.baselines_flag));
-        self.failures.extend(failed::lines(
-            task,
-            outcome,
-            &self.places,
-            (&leg, next, self.columns),
-        ));
+        let commands = self.commands(task, outcome);
+        let (places, screen) = (&self.places, (leg.as_str(), self.columns));
+        self.failures.extend(failed::lines(task, outcome, places, commands, screen));
+    }
+
+    /// The most helpful command and, if the new figures can be accepted, that one.
+    fn commands(&self, task: &Task, outcome: &TestOutcome) -> Vec<NextCommand> {
+        let first = next_step::first(task, outcome);
+        let first = first.map(|step| (None, step.command(task, &self.baselines_flag)));
+        let accepted = next_step::acceptance(task, outcome, &self.baselines_flag);
+        let accepted = accepted.map(|(when, command)| (Some(when), command));
+        first.into_iter().chain(accepted).collect()
     }
 
     #[cfg(test)]
@@ -413,13 +419,13 @@ impl Presenter for Terminal {
         self.refresh();
     }
 
-    fn progress(&mut self, task: &Task, progress: &Progress) {
+    fn progress(&mut self, task: &Task, stage: Stage, progress: &Progress) {
         if let Some(view) = &progress.view {
             let moment = self.live.moment(task, progress, view);
             return self.show(&moment);
         }
         if let Some(known) = self.running.get_mut(&key(task)) {
-            *known = RunningTest::new(progress, &task.limits);
+            *known = RunningTest::new(stage, progress, &task.limits);
         }
         self.refresh();
     }

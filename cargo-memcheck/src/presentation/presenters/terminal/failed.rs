@@ -3,7 +3,7 @@
 
 use memcheck_core::presentation::text::LINE_OF_TEST;
 
-use super::layout::{INDENT, LEAST};
+use super::layout::{self, INDENT, LEAST};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::presenters::brief::Brief;
 use crate::presentation::presenters::cut::cut;
@@ -11,12 +11,16 @@ use crate::presentation::presenters::places::FindingPlaces;
 use crate::presentation::presenters::{next_step, style};
 use crate::system::escape;
 
-/// `FAIL app::mem llama::kv_cache: leak  src/model.rs:34`, the cause, and the command.
+/// A command, and when it is the right one, if that depends.
+pub(super) type NextCommand = (Option<&'static str>, String);
+
+/// `FAIL app::mem llama::kv_cache: leak  src/model.rs:34`, the cause, and the commands.
 pub(super) fn lines(
     task: &Task,
     outcome: &TestOutcome,
     places: &FindingPlaces,
-    (leg, next, columns): (&str, Option<String>, Option<usize>),
+    commands: Vec<NextCommand>,
+    (leg, columns): (&str, Option<usize>),
 ) -> Vec<String> {
     let verdict = &outcome.verdict;
     let Brief { at, is_of_test, cause } = Brief::of(task, outcome, places);
@@ -35,8 +39,21 @@ pub(super) fn lines(
     );
     let room = columns.map_or(usize::MAX, |columns| columns.max(LEAST).saturating_sub(INDENT));
     let cause = cause.map(|cause| cut(&escape::line(&cause), room));
-    let below = cause.into_iter().chain(next.map(|next| style::hint(&next)));
-    std::iter::once(first).chain(below.map(|text| format!("{:INDENT$}{text}", ""))).collect()
+    let mut lines = vec![first];
+    lines.extend(cause.map(|cause| format!("{:INDENT$}{cause}", "")));
+    for (when, command) in commands {
+        let command = style::hint(&command);
+        match when {
+            None => lines.push(format!("{:INDENT$}{command}", "")),
+            Some(when) => lines.extend(layout::with_command(
+                &format!("{:INDENT$}{}", "", style::hint(when)),
+                &command,
+                INDENT + 2,
+                columns,
+            )),
+        }
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -46,22 +63,27 @@ mod tests {
     use crate::presentation::presenters::example::leaky;
 
     fn plain(columns: Option<usize>) -> Vec<String> {
-        let next = Some("the command".to_owned());
+        let commands = vec![
+            (None, "the command".to_owned()),
+            (Some("if it is intended:"), "the command that accepts it".to_owned()),
+        ];
         let places = FindingPlaces::new("/w".into());
-        let lines = lines(&task(), &leaky(), &places, ("", next, columns));
+        let lines = lines(&task(), &leaky(), &places, commands, ("", columns));
         let plain = |line: &String| console::strip_ansi_codes(&escape::terminal(line)).into_owned();
         lines.iter().map(plain).collect()
     }
 
     #[test]
-    fn a_failure_has_its_line_its_cause_and_its_command() {
+    fn a_failure_has_its_line_its_cause_and_its_commands() {
         let all = plain(None);
         assert!(all[0].ends_with("FAIL app::mem a::b: leak, retained  src/model.rs:20"), "{all:?}");
         let cause = "a kept tensor holds the graph that computed it (graph-kept)";
         assert_eq!(all[1], format!("{:INDENT$}{cause}", ""));
-        assert_eq!(all[2..], [format!("{:INDENT$}the command", "")]);
+        let accepted = "if it is intended:  the command that accepts it";
+        assert_eq!(all[2..], ["the command", accepted].map(|it| format!("{:INDENT$}{it}", "")));
         let narrow = plain(Some(50));
         assert_eq!(narrow[1], format!("{:INDENT$}a kept tensor holds the graph that\u{2026}", ""));
-        assert_eq!(narrow.len(), 3);
+        let below = ["if it is intended:", "  the command that accepts it"];
+        assert_eq!(narrow[3..], below.map(|it| format!("{:INDENT$}{it}", "")));
     }
 }

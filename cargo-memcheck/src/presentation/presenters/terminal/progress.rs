@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 use memcheck_core::limits::Limits;
 use memcheck_core::measurement::soak;
+use memcheck_core::runs::plan::Stage;
 use memcheck_core::size::Size;
 use memcheck_core::wire::protocol::{Progress, SoakTime};
 
@@ -55,16 +56,16 @@ fn clocks(elapsed: Duration, done: u64, left: Option<Duration>) -> String {
 /// How far a running test is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct RunningTest {
-    /// `iteration 3/12  1.00 MiB live`
+    /// `iteration 3/12  1.00 MiB live`, in a further run after what the run is for.
     at: String,
-    /// `3/12`
+    /// `3/12`, in a further run `lines 3/12`.
     short: String,
     /// It goes on after its own iterations, until its growth is decided.
     pub(super) is_extended: bool,
 }
 
 impl RunningTest {
-    pub(super) fn new(progress: &Progress, limits: &Limits) -> Self {
+    pub(super) fn new(stage: Stage, progress: &Progress, limits: &Limits) -> Self {
         let Progress { iteration, of, live, soak, view: _ } = progress;
         let live = Size(*live);
         let own = limits.warmup.value.saturating_add(limits.iterations.value);
@@ -78,7 +79,21 @@ impl RunningTest {
                 (format!("iteration {iteration}/{of}  {live} live"), format!("{iteration}/{of}"))
             }
         };
-        Self { at, short, is_extended: *iteration > own }
+        let (purpose, word) = purpose(stage).unwrap_or_default();
+        let is_extended = *iteration > own;
+        Self { at: format!("{purpose}{at}"), short: format!("{word}{short}"), is_extended }
+    }
+}
+
+/// What a further run of a test is for, in a sentence and in a word; `None` for the first, and for a
+/// soak, which has its time. The iterations of a further run begin at zero again.
+fn purpose(stage: Stage) -> Option<(&'static str, &'static str)> {
+    match stage {
+        Stage::First | Stage::Soak(_) => None,
+        Stage::Repeat | Stage::Compare => Some(("measured again: ", "again ")),
+        Stage::Extend | Stage::Decide => Some(("does it grow? ", "growth ")),
+        Stage::Explain => Some(("finding the lines: ", "lines ")),
+        Stage::Sweep => Some(("refusing allocations: ", "refusing ")),
     }
 }
 
@@ -96,24 +111,27 @@ pub(super) struct RunningMessage<'a> {
 }
 
 impl RunningMessage<'_> {
-    /// `1 failed  llama::kv_cache  iteration 3/12  1.00 MiB live  (+2)`. Without room the message loses
-    /// the modules of the test, then all of its progress but the iteration, then the end of the name, and
-    /// the iteration last.
+    /// `1 failed  llama::kv_cache  iteration 3/12  1.00 MiB live  and 2 more`. Without room the message
+    /// loses the modules of the test, then all of its progress but the iteration, then the number of the
+    /// other tests, then the end of the name, and the iteration last.
     pub(super) fn fitted(&self, room: Option<usize>) -> String {
         let failed = (self.failed > 0).then(|| format!("{} failed", self.failed));
-        let others = (self.others > 0).then(|| format!("(+{})", self.others));
+        let others = (self.others > 0).then(|| format!("and {} more", self.others));
         let none = RunningTest::default();
         let (test, RunningTest { at, short: iteration, .. }) = self.first.unwrap_or(("", &none));
         let short = test.rsplit_once("::").map(|(_, name)| format!("\u{2026}{name}"));
         let short = short.as_deref().unwrap_or(test);
-        let with = |test: &str, at: &str| {
-            let parts = [failed.as_deref(), Some(test), Some(at), others.as_deref()].into_iter();
+        let with_all = |test: &str, at: &str, others: Option<&str>| {
+            let parts = [failed.as_deref(), Some(test), Some(at), others].into_iter();
             let parts: Vec<&str> = parts.flatten().filter(|part| !part.is_empty()).collect();
             parts.join("  ")
         };
-        let Some(room) = room else { return with(test, at) };
+        let whole = |test, at| with_all(test, at, others.as_deref());
+        let with = |test: &str, at: &str| with_all(test, at, None);
+        let Some(room) = room else { return whole(test, at) };
         let width = console::measure_text_width;
-        let mut texts = [with(test, at), with(short, at), with(short, iteration)].into_iter();
+        let texts = [whole(test, at), whole(short, at), whole(short, iteration)];
+        let mut texts = texts.into_iter().chain([with(short, iteration)]);
         if let Some(fitting) = texts.find(|text| width(text) <= room) {
             return fitting;
         }
@@ -148,10 +166,25 @@ mod tests {
         let own = limits.warmup.value + limits.iterations.value;
         let at = |iteration| {
             let progress = Progress { iteration, of: 67, live: 1 << 20, ..Progress::default() };
-            RunningTest::new(&progress, &limits)
+            RunningTest::new(Stage::First, &progress, &limits)
         };
         assert_eq!(at(3).at, "iteration 3/67  1.00 MiB live");
         assert_eq!((at(own).is_extended, at(own + 1).is_extended), (false, true));
+    }
+
+    #[test]
+    fn a_further_run_says_what_it_is_for() {
+        let limits = crate::discovery::task::example::task().limits;
+        let progress = Progress { iteration: 3, of: 12, live: 1 << 20, ..Progress::default() };
+        let of = |stage| RunningTest::new(stage, &progress, &limits);
+        let shown = |stage| (of(stage).at, of(stage).short);
+        let at = "iteration 3/12  1.00 MiB live";
+        assert_eq!(shown(Stage::First), (at.to_owned(), "3/12".to_owned()));
+        let explains = (format!("finding the lines: {at}"), "lines 3/12".to_owned());
+        assert_eq!(shown(Stage::Explain), explains);
+        for stage in &Stage::ALL {
+            assert!(shown(*stage).1.ends_with(" 3/12"), "{stage:?}");
+        }
     }
 
     #[test]
@@ -164,18 +197,19 @@ mod tests {
         let first = Some(("app::llama::kv_cache", &at));
         let message = RunningMessage { failed: 1, first, others: 2 };
         let at = |room| message.fitted(room);
-        let whole = "1 failed  app::llama::kv_cache  iteration 3/12  1.00 MiB live  (+2)";
+        let whole = "1 failed  app::llama::kv_cache  iteration 3/12  1.00 MiB live  and 2 more";
         assert_eq!(at(None), whole);
         assert_eq!(at(Some(whole.len())), whole);
-        let without_modules = "1 failed  \u{2026}kv_cache  iteration 3/12  1.00 MiB live  (+2)";
+        let without_modules =
+            "1 failed  \u{2026}kv_cache  iteration 3/12  1.00 MiB live  and 2 more";
         assert_eq!(at(Some(whole.len() - 1)), without_modules);
-        assert_eq!(at(Some(40)), "1 failed  \u{2026}kv_cache  3/12  (+2)");
+        assert_eq!(at(Some(40)), "1 failed  \u{2026}kv_cache  3/12  and 2 more");
         // The room beside the bar in a terminal of 80 columns.
         assert_eq!(
             RunningMessage { failed: 0, ..message }.fitted(Some(22)),
-            "\u{2026}kv_cache  3/12  (+2)"
+            "\u{2026}kv_cache  3/12"
         );
-        assert_eq!(at(Some(20)), "1 failed  \u{2026}kv_cache\u{2026}");
+        assert_eq!(at(Some(20)), "1 failed  \u{2026}kv_cache");
         assert_eq!(RunningMessage { failed: 0, first: None, others: 0 }.fitted(Some(9)), "");
     }
 

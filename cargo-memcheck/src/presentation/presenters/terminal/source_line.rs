@@ -6,6 +6,8 @@ use crate::presentation::presenters::cut::cut;
 
 /// The column of the text.
 const INDENT: usize = 4;
+/// A narrower terminal gets lines of this width.
+const LEAST: usize = 20;
 /// The columns that the lines of a finding lose to the indentation of the terminal.
 const BELOW: usize = super::layout::INDENT;
 
@@ -27,9 +29,24 @@ pub(super) fn add(
             })
     };
     let Some(at) = parts.iter().position(has_place) else { return };
-    let room = columns.map_or(usize::MAX, |columns| columns.saturating_sub(BELOW + INDENT).max(20));
-    let text = format!("{:INDENT$}{}", "", cut(&format!("{line} | {text}"), room));
-    parts.insert(at + 1, Line { part: LinePart::Source, text });
+    let lines = broken(line, text, columns.map(|columns| columns.saturating_sub(BELOW + INDENT)));
+    let lines = lines.into_iter().map(|text| format!("{:INDENT$}{text}", ""));
+    parts.splice(at + 1..at + 1, lines.map(|text| Line { part: LinePart::Source, text }));
+}
+
+/// The text in one line or, if that is too long for `columns`, in two, which are broken between words.
+fn broken(line: u32, text: &str, columns: Option<usize>) -> Vec<String> {
+    let number = format!("{line} | ");
+    let Some(columns) = columns else { return vec![number + text] };
+    let room = columns.max(LEAST).saturating_sub(number.len());
+    let options = textwrap::Options::new(room)
+        .break_words(false)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation);
+    let first = textwrap::wrap(text, options).into_iter().next().unwrap_or_default();
+    let rest = text.strip_prefix(first.as_ref()).unwrap_or_default().trim_start();
+    let below = format!("{:>1$}", "| ", number.len());
+    let rest = (!rest.is_empty()).then(|| below + &cut(rest, room));
+    std::iter::once(number + &first).chain(rest).collect()
 }
 
 #[cfg(test)]
@@ -48,15 +65,28 @@ mod tests {
         let added = |at: (&str, u32), columns| {
             let mut parts = all.to_vec();
             add(&mut parts, at, "let h = randn(the, shape)?;", columns);
-            let found = parts.iter().position(|it| it.part == LinePart::Source);
-            found.map(|at| (at, parts[at].text.clone()))
+            let at = parts.iter().position(|it| it.part == LinePart::Source)?;
+            let lines = parts[at..].iter().take_while(|it| it.part == LinePart::Source);
+            Some((at, lines.map(|it| it.text.clone()).collect::<Vec<_>>()))
         };
-        let whole = "    3 | let h = randn(the, shape)?;".to_owned();
+        let whole = vec!["    3 | let h = randn(the, shape)?;".to_owned()];
         assert_eq!(added(("a.rs", 3), None), Some((3, whole.clone())));
         assert_eq!(added(("b.rs", 3), Some(80)), Some((4, whole)));
-        let (_, cut) = added(("a.rs", 3), Some(40)).unwrap();
-        assert_eq!(cut, "    3 | let h = randn(the,\u{2026}");
         assert_eq!(added(("rs", 3), None), None);
         assert_eq!(added(("c.rs", 3), None), None);
+    }
+
+    #[test]
+    fn a_long_text_has_two_lines_and_then_an_end() {
+        let text = "let bias = Tensor::ones((rows(), 1024), DType::F32, device)?;";
+        let whole = format!("128 | {text}");
+        assert_eq!(broken(128, text, None), [whole.as_str()]);
+        assert_eq!(broken(128, text, Some(whole.len())), [whole.as_str()]);
+        let two = ["128 | let bias = Tensor::ones((rows(), 1024), DType::F32,", "    | device)?;"];
+        assert_eq!(broken(128, text, Some(whole.len() - 1)), two);
+        let cut = ["128 | let bias =", "    | Tensor::\u{2026}"];
+        assert_eq!(broken(128, text, Some(0)), cut);
+        let hostile = "\u{1f600} \u{1f600}\u{1f600}\u{1f600}\u{1f600}\u{1f600}\u{1f600}\u{1f600}\u{1f600}\u{1f600}";
+        assert_eq!(broken(1, hostile, Some(0)).len(), 2);
     }
 }
