@@ -8,7 +8,7 @@ use memcheck_core::judgement::finding::Level;
 use memcheck_core::judgement::location::Roots;
 
 use super::places::FindingPlaces;
-use super::{findings, next_step};
+use super::{brief, findings, next_step};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::execution::note::Note;
 use crate::invocation::options::baselines_flag;
@@ -49,7 +49,7 @@ impl GithubAnnotations {
             let finding = folded.finding;
             let denied = findings::is_denied(finding, &outcome.verdict);
             let title = format!("{} on {}: {}", task.name(), task.leg.name(), finding.code);
-            let (file, line) = self.places.of_finding(task, finding);
+            let (file, line) = brief::place(task, outcome, finding, &self.places);
             let place = format!("file={},line={line}", property(&file.display().to_string()));
             let mut message = vec![findings::explained(finding, &folded.consequences)];
             if denied {

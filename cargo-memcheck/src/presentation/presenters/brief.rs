@@ -1,6 +1,6 @@
 //! The shortest form of a failure, for lists of failures: its line and its cause.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use memcheck_core::judgement::finding::{Class, Code, Finding};
 
@@ -35,6 +35,19 @@ impl Brief {
         let is_known = own.is_some() && finding.stopped_at().is_none_or(|at| at.function.is_some());
         Self { is_of_test: !is_known, at: own.or_else(of_test), cause }
     }
+}
+
+/// The line of the workspace where a form that shows findings in the source has this one: the line to
+/// look at or, without one, a line that the finding names, or that of its test.
+pub(super) fn place(
+    task: &Task,
+    outcome: &TestOutcome,
+    finding: &Finding,
+    places: &FindingPlaces,
+) -> (PathBuf, u32) {
+    let own = line_of(finding, outcome);
+    let own = own.map(|(file, line)| (places.relative(Path::new(&file)), line));
+    own.unwrap_or_else(|| places.of_finding(task, finding))
 }
 
 /// The line to look at: that which keeps the memory of a leak, if it is known.
@@ -111,6 +124,9 @@ mod tests {
         let line = HeadLine { file: "src/train.rs".to_owned(), line: 7, function: None };
         kept.verdict.findings[0].kept_through = Some(line);
         assert_eq!(of(&kept).at, Some(("src/train.rs".to_owned(), 7)), "the line to change");
+        let places = FindingPlaces::new("/w".into());
+        let place = place(&task(), &kept, &kept.verdict.findings[0], &places);
+        assert_eq!(place, ("src/train.rs".into(), 7));
         let failed = |message: &str| Finding::new(Code::TestFailed, message);
         let panic = "thread 'a' (1) panicked at tests/mem.rs:20:5:\nwhy\n";
         let expected = ("tests/mem.rs:20".to_owned(), "the body panicked: why".to_owned());

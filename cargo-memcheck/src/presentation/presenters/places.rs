@@ -1,5 +1,4 @@
-//! The line of the workspace that a finding belongs to, for forms of output that show findings in
-//! the source: annotations and SARIF.
+//! The lines of the workspace that a finding names.
 
 use std::path::{Path, PathBuf};
 

@@ -15,7 +15,7 @@ use crate::execution::note::Note;
 use crate::invocation::options::baselines_flag;
 use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::presenters::places::FindingPlaces;
-use crate::presentation::presenters::{findings, json, next_step, summary};
+use crate::presentation::presenters::{brief, findings, json, next_step, summary};
 use crate::presentation::tally::Tally;
 
 const SCHEMA: &str =
@@ -55,7 +55,7 @@ impl Sarif {
     }
 
     fn of_test(&self, task: &Task, outcome: &TestOutcome, finding: &Finding) -> Value {
-        let (file, line) = self.places.of_finding(task, finding);
+        let (file, line) = brief::place(task, outcome, finding, &self.places);
         let related: Vec<Value> = finding
             .sites
             .iter()
