@@ -4,6 +4,7 @@ use memcheck_core::presentation::profile::{
     By, Phase, Profile, Row, TensorShape, Totals, Window, percent,
 };
 use memcheck_core::size::{Size, counted, exact};
+use memcheck_core::space::Space;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::presentation::presenters) enum Column {
@@ -73,13 +74,22 @@ pub(in crate::presentation::presenters) fn legend(profile: &Profile) -> Vec<Stri
     let Totals { surviving, retained, .. } = profile.table.total;
     let mut lines = vec![match profile.window {
         Window::Whole => "calls and bytes are those of the whole run".to_owned(),
-        Window::Iteration(last) => format!(
-            "calls and bytes are those of iteration {last}, the last; rows marked (set-up) were \
-             allocated outside of the iterations ({} of {} in all), and the total excludes them",
+        Window::Iteration(last) => {
+            format!("calls and bytes are those of iteration {last}, the last")
+        }
+    }];
+    let has_iterations = matches!(profile.window, Window::Iteration(_));
+    if has_iterations && rows(profile).into_iter().any(is_setup) {
+        lines.push(format!(
+            "rows marked (set-up) were allocated outside of the iterations ({} of {} in all), and \
+             the total excludes them",
             counted(profile.table.setup.calls, "allocation", "allocations"),
             Size(profile.table.setup.bytes)
-        ),
-    }];
+        ));
+    }
+    if profile.space == Space::HostSmall {
+        lines.push("these are blocks below 1 KiB, of which each tensor has some".to_owned());
+    }
     if profile.table.by == By::Scope {
         let what = "the figures of a scope exclude nested scopes; in all: its peak with nested \
                     scopes";
@@ -165,10 +175,13 @@ impl Column {
     }
 }
 
-/// A scope that contains other scopes belongs to a phase even if it does not allocate itself.
 fn name(row: &Row) -> String {
-    let is_setup = row.phase == Phase::Setup && (row.total_calls > 0 || row.in_all.is_some());
-    format!("{}{}", row.name, if is_setup { " (set-up)" } else { "" })
+    format!("{}{}", row.name, if is_setup(row) { " (set-up)" } else { "" })
+}
+
+/// A scope that contains other scopes belongs to a phase even if it does not allocate itself.
+fn is_setup(row: &Row) -> bool {
+    row.phase == Phase::Setup && (row.total_calls > 0 || row.in_all.is_some())
 }
 
 /// The most common shape, the largest one if it is a different one, and the number of the others.
@@ -203,7 +216,6 @@ mod tests {
     use super::*;
     use memcheck_core::measurement::attribution::{Place, Tensor};
     use memcheck_core::presentation::profile::Sort;
-    use memcheck_core::space::Space;
 
     fn shape(dims: &[u64], bytes: u64) -> TensorShape {
         let tensor = Tensor { shape: dims.to_vec(), dtype: "f32".to_owned() };
@@ -263,6 +275,9 @@ mod tests {
         assert_eq!(cells("(none)")[..1], ["(none) (set-up)"]);
         assert_eq!(cells("(none)")[5..8], ["", "0 B", "2.00 MiB"]);
         assert!(legend(&leaves).last().unwrap().contains("; retained: live after the body"));
+        assert!(legend(&leaves)[1].starts_with("rows marked (set-up) were allocated"));
+        let without = Profile { space: Space::HostSmall, ..profile(By::Op, true) };
+        assert!(legend(&without).iter().any(|line| line.contains("blocks below 1 KiB")));
 
         let clean = profile(By::Op, false);
         assert_eq!(titles(&clean).join(" "), "operation calls bytes peak share shapes scope");

@@ -37,8 +37,10 @@ pub(super) fn lines(
     if let Some(width) = width {
         fit(&columns, &mut table, width);
     }
+    let width = width.unwrap_or(usize::MAX);
     let legend = columns::legend(profile);
-    let mut lines: Vec<String> = legend.iter().map(|line| style::dim(line)).collect();
+    let legend = legend.iter().flat_map(|line| textwrap::wrap(line, width));
+    let mut lines: Vec<String> = legend.map(|line| style::dim(&line)).collect();
     lines.extend(self::table(&columns, &table));
     lines
 }
