@@ -104,6 +104,7 @@ mod tests {
             new_findings: Vec::new(),
             gone_findings: Vec::new(),
             conditions: None,
+            lacks_call_sites: false,
         };
         Comparison { changed: vec![test], ..Comparison::default() }
     }

@@ -3,10 +3,11 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use memcheck_core::judgement::baseline::{self, Figures, Holders};
 use memcheck_core::judgement::blame;
-use memcheck_core::judgement::finding::{Code, GrownHolder, Site};
+use memcheck_core::judgement::finding::{Class, Code, Finding, GrownHolder, Site};
 use memcheck_core::judgement::verdict::{Status, Verdict};
 use memcheck_core::measurement::phase;
 use memcheck_core::measurement::record::Record;
@@ -100,6 +101,8 @@ pub(crate) struct ChangedTest {
     /// The conditions that differ, such as the version of candle.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) conditions: Option<String>,
+    /// True if a peak differs and one of the runs has no call sites that explain it.
+    pub(crate) lacks_call_sites: bool,
 }
 
 impl ChangedTest {
@@ -114,6 +117,40 @@ impl ChangedTest {
     }
 }
 
+/// A test that fails in the head, and for which no figure is compared: it is new, or fails in the base
+/// in the same way.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct FailingTest {
+    /// The test.
+    #[serde(flatten)]
+    pub(crate) id: TestId,
+    /// True if only the head has it.
+    pub(crate) new: bool,
+    /// The findings that fail it.
+    pub(crate) findings: Vec<Code>,
+    /// The line of the first of them: `src/model.rs:20`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) at: Option<String>,
+}
+
+impl FailingTest {
+    fn of(test: &MeasuredTest<'_>, new: bool) -> Option<Self> {
+        let Verdict { status, findings, denied } = test.verdict;
+        let fails = |finding: &&Finding| {
+            finding.code.row().class != Class::Bookkeeping || denied.contains(&finding.code)
+        };
+        let failing = || findings.iter().filter(fails);
+        let line = |finding: &Finding| {
+            let at = finding.kept_through.as_ref().or(finding.keeps_at.as_ref())?;
+            Path::new(&at.file).is_relative().then(|| format!("{}:{}", at.file, at.line))
+        };
+        let mut codes: Vec<Code> = failing().map(|finding| finding.code).collect();
+        codes.dedup();
+        let at = failing().next().and_then(line);
+        status.fails().then(|| Self { id: test.id.clone(), new, findings: codes, at })
+    }
+}
+
 /// The differences between two runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct Comparison {
@@ -125,12 +162,15 @@ pub(crate) struct Comparison {
     pub(crate) removed: Vec<TestId>,
     /// The number of tests whose figures and status are the same in both runs.
     pub(crate) unchanged: usize,
+    /// Tests that fail in the head and are not in `changed`.
+    pub(crate) failing: Vec<FailingTest>,
 }
 
 impl Comparison {
-    /// The number of tests that are worse in the head.
+    /// The number of tests that are worse in the head. A new one is worse if it fails.
     pub(crate) fn worse(&self) -> usize {
-        self.changed.iter().filter(|test| test.is_worse()).count()
+        let changed = self.changed.iter().filter(|test| test.is_worse()).count();
+        changed + self.failing.iter().filter(|test| test.new).count()
     }
 }
 
@@ -156,10 +196,13 @@ pub(crate) fn compare(
         ..Comparison::default()
     };
     for (id, &number) in &of_head {
-        let Some(&other) = of_base.get(id) else { continue };
-        match compare_test(&base[other], &head[number], tolerance) {
-            Some(changed) => comparison.changed.push(changed),
-            None => comparison.unchanged += 1,
+        let other = of_base.get(id);
+        match other.map(|&other| compare_test(&base[other], &head[number], tolerance)) {
+            Some(Some(changed)) => comparison.changed.push(changed),
+            same => {
+                comparison.unchanged += usize::from(same.is_some());
+                comparison.failing.extend(FailingTest::of(&head[number], same.is_none()));
+            }
         }
     }
     comparison.changed.sort_by_key(|test| Reverse((test.is_worse(), test.largest())));
@@ -186,12 +229,16 @@ fn compare_test(
         new_findings: now.difference(&then).copied().collect(),
         gone_findings: then.difference(&now).copied().collect(),
         conditions: None,
+        lacks_call_sites: false,
     };
     if let (Some(then), Some(now)) = (base.record, head.record) {
         let tolerance = tolerance.unwrap_or(now.limits.tolerance.value);
         changed.figures = figures(then, now, tolerance);
         changed.conditions = baseline::other_conditions(&then.facts, &now.facts);
         (changed.grown, changed.shrunk) = holders(then, now, &changed.figures);
+        let is_peak = |change: &FigureChange| change.figure == "peak_allocated";
+        let has_call_sites = then.attribution.is_some() && now.attribution.is_some();
+        changed.lacks_call_sites = changed.figures.iter().any(is_peak) && !has_call_sites;
     }
     let is_same = changed.figures.is_empty()
         && changed.base.fails() == changed.head.fails()
@@ -202,7 +249,6 @@ fn compare_test(
 
 /// Bookkeeping and regressions are about a baseline, which can differ between the runs.
 fn is_about_the_test(code: &Code) -> bool {
-    use memcheck_core::judgement::finding::Class;
     let is_regression =
         matches!(code, Code::PeakRegression | Code::AllocationsRegression | Code::GrowthRegression);
     code.row().class != Class::Bookkeeping && !is_regression
@@ -249,7 +295,7 @@ fn holders(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use memcheck_core::judgement::finding::Finding;
+    use memcheck_core::judgement::finding::HeadLine;
     use memcheck_core::measurement::record::Metrics;
     use memcheck_core::runs::report::Report;
     use memcheck_core::wire::example;
@@ -319,7 +365,36 @@ mod tests {
     fn a_run_does_not_differ_from_itself() {
         let tests: Tests<'_> = &[("a", 8, &[]), ("b", 9, &[Code::Leak])];
         let comparison = compared(tests, tests);
-        assert_eq!(comparison, Comparison { unchanged: 2, ..Comparison::default() });
+        let failing =
+            vec![FailingTest { id: id("b"), new: false, findings: vec![Code::Leak], at: None }];
+        assert_eq!(comparison.worse(), 0, "it fails in both");
+        assert_eq!(comparison, Comparison { unchanged: 2, failing, ..Comparison::default() });
+    }
+
+    #[test]
+    fn a_new_test_that_fails_is_worse_and_has_the_line_to_look_at() {
+        let comparison = compared(&[], &[("a", 8, &[Code::Leak]), ("b", 8, &[])]);
+        assert_eq!((comparison.added.len(), comparison.worse()), (2, 1));
+        assert_eq!(
+            (comparison.failing[0].id.test.as_str(), comparison.failing[0].new),
+            ("a", true)
+        );
+        let line = |file: &str| Some(HeadLine { file: file.to_owned(), line: 7, function: None });
+        let at = |keeps_at, kept_through| {
+            let mut verdict = verdict(&[Code::MissingBaseline, Code::Leak]);
+            verdict.findings[1] = Finding { keeps_at, kept_through, ..verdict.findings[1].clone() };
+            let test = MeasuredTest { id: id("a"), verdict: &verdict, record: None };
+            let failing = FailingTest::of(&test, true).unwrap();
+            assert_eq!(
+                failing.findings,
+                [Code::Leak],
+                "a baseline that is missing does not fail it"
+            );
+            failing.at
+        };
+        assert_eq!(at(line("a.rs"), None).as_deref(), Some("a.rs:7"));
+        assert_eq!(at(line("a.rs"), line("b.rs")).as_deref(), Some("b.rs:7"));
+        assert_eq!(at(line("/registry/a.rs"), None), None);
     }
 
     #[test]

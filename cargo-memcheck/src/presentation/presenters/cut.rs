@@ -1,4 +1,5 @@
-//! Shortens a text to a number of columns, between words or between the parts of a path.
+//! Shortens a text to a number of columns, between words or between the parts of a path, and breaks it
+//! into lines.
 
 const DOTS: &str = "\u{2026}";
 
@@ -23,6 +24,14 @@ pub(super) fn cut(text: &str, columns: usize) -> String {
     let whole = kept[..boundary].trim_end();
     let is_enough = 2 * console::measure_text_width(whole) >= columns;
     format!("{}{DOTS}", if is_enough { whole } else { kept.as_ref() })
+}
+
+/// Lines of `columns`, broken between words only: a path that is too long stays whole, so that it can be
+/// copied, and so does a word with hyphens.
+pub(crate) fn lines<'a>(columns: usize) -> textwrap::Options<'a> {
+    textwrap::Options::new(columns)
+        .break_words(false)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation)
 }
 
 #[cfg(test)]

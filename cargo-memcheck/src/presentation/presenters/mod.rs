@@ -7,7 +7,7 @@ mod brief;
 mod broadcast;
 #[cfg(feature = "comparison")]
 pub(crate) mod comparison;
-mod cut;
+pub(crate) mod cut;
 mod driver_lines;
 #[cfg(feature = "estimates")]
 pub(crate) mod estimates;

@@ -108,7 +108,7 @@ impl Presenter for FlameGraph {
             }
             root.sort();
             let (binary, leg) = (&task.binary.id, task.leg.name());
-            let title = escape::line(&format!("{binary} {} on {leg}", task.name()));
+            let title = escape::line(&format!("{binary} {} on {leg}, {space}", task.name()));
             self.graphs.push(PeakGraph { title, root });
         }
     }
@@ -147,7 +147,7 @@ mod tests {
         let [PeakGraph { title, root }] = graph.graphs.as_slice() else { panic!("{graph:?}") };
         assert_eq!(
             (title.as_str(), root.label.as_str()),
-            ("app::mem a::b on cpu", "host at its peak of 26.0 MiB")
+            ("app::mem a::b on cpu, host", "host at its peak of 26.0 MiB")
         );
         assert_eq!(root.bytes, 26 << 20);
         assert_eq!(root.kinds.iter().map(|(_, bytes)| bytes).sum::<u64>(), 26 << 20);
@@ -167,7 +167,7 @@ mod tests {
         graph.test_finished(&task(), &leaky());
         graph.test_finished(&task(), &leaky());
         let svg = String::from_utf8(graph.text().unwrap()).unwrap();
-        assert_eq!(svg.matches(">app::mem a::b on cpu</text>").count(), 2, "{svg}");
+        assert_eq!(svg.matches(">app::mem a::b on cpu, host</text>").count(), 2, "{svg}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use memcheck_core::presentation::profile::Profile;
 use super::columns::{self, Column};
 use super::style;
 use crate::invocation::values::{ProfileLayout, Verbosity};
-use crate::presentation::presenters::cut::cut;
+use crate::presentation::presenters::cut::{self, cut};
 use crate::system::escape;
 
 const GAP: usize = 2;
@@ -39,7 +39,7 @@ pub(super) fn lines(
     }
     let width = width.unwrap_or(usize::MAX);
     let legend = columns::legend(profile);
-    let legend = legend.iter().flat_map(|line| textwrap::wrap(line, width));
+    let legend = legend.iter().flat_map(|line| textwrap::wrap(line, cut::lines(width)));
     let mut lines: Vec<String> = legend.map(|line| style::dim(&line)).collect();
     lines.extend(self::table(&columns, &table));
     lines

@@ -6,7 +6,7 @@ use memcheck_core::presentation::text::{Line, LinePart};
 
 use super::hyperlinks::Hyperlinks;
 use crate::invocation::values::Verbosity;
-use crate::presentation::presenters::{findings, style};
+use crate::presentation::presenters::{cut, findings, style};
 use crate::system::escape;
 
 /// The column of everything below the line of a test.
@@ -52,19 +52,14 @@ pub(super) fn shortened(binary: &str, name: &str, room: Option<usize>) -> (Strin
     (dots.to_owned(), format!("{start}{dots}{end}"))
 }
 
-/// Breaks a line between words. The parts begin two columns after the line. A word that is too long
-/// stays whole, so that a path can be copied, and so does one with hyphens.
+/// Breaks a line between words. The parts begin two columns after the line.
 fn broken(text: &str, columns: Option<usize>) -> Vec<String> {
     // A line end in a name must not begin a line.
     let text = escape::line(text);
     let Some(columns) = columns else { return vec![text] };
     let indent = text.len() - text.trim_start().len();
     let (first, further) = (" ".repeat(indent), " ".repeat(indent + 2));
-    let options = textwrap::Options::new(columns.max(LEAST))
-        .initial_indent(&first)
-        .subsequent_indent(&further)
-        .break_words(false)
-        .word_splitter(textwrap::WordSplitter::NoHyphenation);
+    let options = cut::lines(columns.max(LEAST)).initial_indent(&first).subsequent_indent(&further);
     let text = with_units(text.trim_start());
     let lines = textwrap::wrap(&text, options).into_iter();
     lines.map(|line| line.replace(NO_BREAK, " ")).collect()

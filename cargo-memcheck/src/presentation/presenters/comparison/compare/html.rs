@@ -2,7 +2,7 @@
 
 use maud::html;
 
-use super::{ComparedRuns, capitalized, difference, reasons, title, value};
+use super::{ComparedRuns, ListedTest, capitalized, difference, reasons, title, value};
 use crate::presentation::presenters::exports::plain_page::plain_page;
 
 const STYLE: &str = "";
@@ -51,10 +51,15 @@ pub(super) fn page(compared: &ComparedRuns) -> String {
                 @if !reasons.is_empty() { pre tabindex="0" { (reasons.join("\n")) } }
             }
         }
-        @for (word, tests) in [("New", &comparison.added), ("Removed", &comparison.removed)] {
-            @if !tests.is_empty() {
-                h2 { (word) }
-                ul { @for id in tests { li { (title(id)) } } }
+        @for (word, tests) in compared.listed() {
+            h2 { (capitalized(word)) }
+            ul {
+                @for ListedTest { id, failure } in tests {
+                    li {
+                        (title(id))
+                        @if let Some(failure) = failure { ": " span.more { (failure) } }
+                    }
+                }
             }
         }
     };

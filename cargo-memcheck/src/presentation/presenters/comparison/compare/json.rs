@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::update::UpdatedPackage;
 use super::{ComparedRuns, Side, UpdateReport};
-use crate::comparison::runs::{ChangedTest, TestId};
+use crate::comparison::runs::{ChangedTest, FailingTest, TestId};
 use crate::presentation::presenters::json;
 use crate::system::printing::print_raw;
 
@@ -23,6 +23,7 @@ struct ComparisonLine<'a> {
     added: &'a [TestId],
     removed: &'a [TestId],
     unchanged: usize,
+    failing: &'a [FailingTest],
 }
 
 #[derive(Debug, Serialize)]
@@ -59,6 +60,7 @@ pub(super) fn lines(compared: &ComparedRuns) -> String {
         added: &comparison.added,
         removed: &comparison.removed,
         unchanged: comparison.unchanged,
+        failing: &comparison.failing,
     };
     json::text(&line) + "\n"
 }

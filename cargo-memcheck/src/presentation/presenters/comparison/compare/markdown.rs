@@ -2,7 +2,7 @@
 
 use memcheck_core::size::counted;
 
-use super::{ComparedRuns, UpdateReport, capitalized, difference, reasons, value};
+use super::{ComparedRuns, ListedTest, UpdateReport, capitalized, difference, reasons, value};
 use crate::comparison::runs::{ChangedTest, FigureChange, TestId};
 use crate::presentation::presenters::exports::markdown::inline::{code, fenced, message};
 use crate::system::escape::{self, Form, escape};
@@ -58,11 +58,9 @@ pub(super) fn page(compared: &ComparedRuns) -> String {
         page.push_str(&format!("{tests} left out: `cargo memcheck compare` prints all.\n\n"));
     }
     page.push_str(&details);
-    for (word, tests) in [("New", &comparison.added), ("Removed", &comparison.removed)] {
-        if let Some(line) = names(word, tests, MOST.saturating_sub(safe(&page).len() + RESERVE / 4))
-        {
-            page.push_str(&line);
-        }
+    for (word, tests) in compared.listed() {
+        let room = MOST.saturating_sub(safe(&page).len() + RESERVE / 4);
+        page.push_str(&names(&capitalized(word), &tests, room).unwrap_or_default());
     }
     safe(&page)
 }
@@ -126,11 +124,13 @@ fn details(test: &ChangedTest) -> String {
 }
 
 /// As many names as fit into `room` bytes.
-fn names(word: &str, tests: &[TestId], room: usize) -> Option<String> {
+fn names(word: &str, tests: &[ListedTest<'_>], room: usize) -> Option<String> {
     let mut line = format!("{word}: ");
     let mut shown = 0;
-    for id in tests {
-        let name = format!("{}{}", if shown > 0 { ", " } else { "" }, name(id));
+    for ListedTest { id, failure } in tests {
+        let failure = failure.as_ref().map(|failure| format!(": {}", code(failure)));
+        let separator = if shown > 0 { ", " } else { "" };
+        let name = format!("{separator}{}{}", name(id), failure.unwrap_or_default());
         if safe(&line).len() + safe(&name).len() + 64 > room {
             break;
         }

@@ -12,7 +12,7 @@ use memcheck_core::presentation::sizes;
 use memcheck_core::presentation::text::grown;
 use memcheck_core::size::{Size, counted, exact};
 
-use crate::comparison::runs::{ChangedTest, Comparison, FigureChange, TestId};
+use crate::comparison::runs::{ChangedTest, Comparison, FailingTest, FigureChange, TestId};
 
 pub(crate) use json::print as print_json;
 pub(super) use text::changed as changed_lines;
@@ -63,26 +63,57 @@ impl ComparedRuns {
         self.update.as_ref().filter(|update| update.is_empty())
     }
 
-    /// `2 tests changed (1 worse), 1 new, 3 removed, 282 unchanged`.
+    /// `2 tests changed (1 worse), 1 new (1 fails), 3 removed, 282 unchanged (2 fail in both)`.
     fn counts(&self) -> String {
         if let Some(update) = self.unchanged_update() {
             let (base, typed) = (&self.base.name, update.described());
             return format!("{base} with {typed}: nothing changes, because Cargo.lock is the same");
         }
-        let Comparison { changed, added, removed, unchanged } = &self.comparison;
-        let worse = match self.comparison.worse() {
+        let Comparison { changed, added, removed, unchanged, failing } = &self.comparison;
+        let worse = match changed.iter().filter(|test| test.is_worse()).count() {
             0 => String::new(),
             worse => format!(" ({worse} worse)"),
         };
+        let fail = |new: bool, end: &str| match failing.iter().filter(|it| it.new == new).count() {
+            0 => String::new(),
+            count => format!(" ({}{end})", counted(count as u64, "fails", "fail")),
+        };
         let mut parts =
             vec![format!("{} changed{worse}", counted(changed.len() as u64, "test", "tests"))];
-        for (count, word) in [(added.len(), "new"), (removed.len(), "removed")] {
+        for (count, word) in
+            [(added.len(), format!("new{}", fail(true, ""))), (removed.len(), "removed".to_owned())]
+        {
             if count > 0 {
                 parts.push(format!("{} {word}", exact(count as u64)));
             }
         }
-        parts.push(format!("{} unchanged", exact(*unchanged as u64)));
+        parts.push(format!("{} unchanged{}", exact(*unchanged as u64), fail(false, " in both")));
         parts.join(", ")
+    }
+
+    /// The tests whose figures are not compared, in groups: `new`, `removed` and `fails in both`. A test
+    /// that fails has its findings and their line.
+    fn listed(&self) -> Vec<(&'static str, Vec<ListedTest<'_>>)> {
+        let Comparison { added, removed, failing, .. } = &self.comparison;
+        let failing_test = |test: &FailingTest| {
+            let codes: Vec<&str> = test.findings.iter().map(|code| code.name()).collect();
+            let at = test.at.as_ref().map(|at| format!(" at {at}")).unwrap_or_default();
+            format!("{}{at}", codes.join(", "))
+        };
+        let new = added.iter().map(|id| {
+            let failure = failing.iter().find(|test| test.id == *id);
+            ListedTest { id, failure: failure.map(|it| format!("fails with {}", failing_test(it))) }
+        });
+        let both = failing.iter().filter(|test| !test.new);
+        let groups = [
+            ("new", new.collect::<Vec<_>>()),
+            ("removed", removed.iter().map(|id| ListedTest { id, failure: None }).collect()),
+            (
+                "fails in both",
+                both.map(|it| ListedTest { id: &it.id, failure: Some(failing_test(it)) }).collect(),
+            ),
+        ];
+        groups.into_iter().filter(|(_, tests)| !tests.is_empty()).collect()
     }
 
     /// Writes each report to its path.
@@ -98,6 +129,13 @@ impl ComparedRuns {
         }
         Ok(())
     }
+}
+
+/// A test of a list, and how it fails.
+#[derive(Debug)]
+struct ListedTest<'a> {
+    id: &'a TestId,
+    failure: Option<String>,
 }
 
 /// A kind of report that a comparison can write.
@@ -183,6 +221,11 @@ fn reasons(test: &ChangedTest) -> Vec<String> {
         lines.push(format!("the base was {conditions}"));
     }
     lines.extend(test.grown.iter().chain(&test.shrunk).map(grown));
+    if test.lacks_call_sites {
+        let why =
+            "no lines: not both runs have call sites; `--explain always` gives them to all tests";
+        lines.push(why.to_owned());
+    }
     lines
 }
 
@@ -225,6 +268,7 @@ mod tests {
             new_findings: vec![Code::Leak],
             gone_findings: Vec::new(),
             conditions: None,
+            lacks_call_sites: false,
         }
     }
 
@@ -234,11 +278,18 @@ mod tests {
             commit: commit.map(str::to_owned),
             tests: 1,
         };
+        let failing = |(test, new)| FailingTest {
+            id: id(test),
+            new,
+            findings: vec![Code::Leak],
+            at: Some("src/a.rs:7".to_owned()),
+        };
         let comparison = Comparison {
             changed: tests,
             added: vec![id("new|`one`")],
             removed: Vec::new(),
             unchanged: 1_283,
+            failing: [("new|`one`", true), ("leaks", false)].map(failing).into(),
         };
         let commit = Some("0123456789abcdef");
         ComparedRuns {
@@ -262,8 +313,9 @@ mod tests {
             "+2.00 MiB (+200.0%)",
             "+2.00 MiB softmax [8,8] f32 at src/model.rs:42 (new at the peak)",
             "new finding: leak",
-            "new: app::mem new|`one` (cpu)",
-            "1 test changed (1 worse), 1 new, 1,283 unchanged",
+            "new: app::mem new|`one` (cpu): fails with leak at src/a.rs:7",
+            "fails in both: app::mem leaks (cpu): leak at src/a.rs:7",
+            "1 test changed (1 worse), 1 new (1 fails), 1,283 unchanged (1 fails in both)",
         ] {
             assert!(shown.contains(expected), "{expected}: {shown}");
         }
@@ -277,7 +329,8 @@ mod tests {
         let test = &line["changed"][0];
         assert_eq!((&test["test"], &test["worse"]), (&"step".into(), &true.into()));
         assert_eq!(test["figures"][0]["head"], 3);
-        assert_eq!((&line["unchanged"], &line["worse"]), (&1_283.into(), &1.into()));
+        assert_eq!((&line["unchanged"], &line["worse"]), (&1_283.into(), &2.into()));
+        assert_eq!(line["failing"][1]["findings"], serde_json::json!(["leak"]));
         assert_eq!(line["base"]["commit"], "0123456789abcdef");
     }
 
@@ -287,6 +340,11 @@ mod tests {
         assert!(few.starts_with("<!-- memcheck compare -->\n## Memory: 1 test changed (1 worse)"));
         assert!(few.contains("**+2.00 MiB (+200.0%)**") && !few.contains("left out"), "{few}");
         assert!(few.contains("src/model.rs:42"), "{few}");
+        assert!(few.contains("fails with leak at src/a.rs:7"), "{few}");
+        assert!(
+            few.contains("Fails in both: `app::mem` `leaks`: `leak at src/a.rs:7`.\n"),
+            "{few}"
+        );
         let name = "a_long_name_of_a_test_".repeat(20);
         let many: Vec<ChangedTest> =
             (0..500).map(|number| changed(&format!("{name}{number}"), 1, 500 - number)).collect();

@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use super::{ComparedRuns, UpdateReport, difference, reasons, title, value};
+use super::{ComparedRuns, ListedTest, UpdateReport, difference, reasons, title, value};
 use crate::comparison::runs::ChangedTest;
 use crate::presentation::presenters::style;
 use crate::system::escape;
@@ -25,8 +25,15 @@ pub(super) fn lines(compared: &ComparedRuns) -> Vec<String> {
     if !comparison.changed.is_empty() {
         lines.push(String::new());
     }
-    for (word, tests) in [("new", &comparison.added), ("removed", &comparison.removed)] {
-        lines.extend(tests.iter().map(|id| format!("{word}: {}", escape::line(&title(id)))));
+    for (word, tests) in compared.listed() {
+        for ListedTest { id, failure } in tests {
+            let line = format!("{word}: {}", escape::line(&title(id)));
+            let failure = failure.map(|failure| format!(": {}", escape::line(&failure)));
+            lines.push(match failure {
+                Some(failure) => style::error(&(line + &failure)),
+                None => line,
+            });
+        }
     }
     lines.push(style::strong(&compared.counts()));
     lines

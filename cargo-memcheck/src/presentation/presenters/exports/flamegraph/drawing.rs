@@ -1,5 +1,6 @@
 //! Draws flame graphs as SVG: the frames as tiles whose color is the kind of their memory. A label that
-//! does not fit into its tile is in a list below the graph, where none is cut.
+//! does not fit into its tile loses its folders, then its file. One that still does not fit is in a list
+//! below the graph, where none is cut. The picture is as wide as its window.
 
 use maud::{Markup, html};
 use memcheck_core::measurement::attribution::HolderKind;
@@ -18,6 +19,10 @@ const COLUMNS: usize = 190;
 
 /// A tile of several kinds.
 const MIXED: &str = "#e3e6ea";
+
+/// The ink of a text outside of the tiles, and the paper. A viewer without style sheets has the light ones.
+const STYLE: &str =
+    "@media (prefers-color-scheme: dark) { .paper { fill: #14181d } .ink { fill: #e6edf3 } }";
 
 /// Dark text on each of them has a contrast of more than 7.
 fn color(kind: HolderKind) -> &'static str {
@@ -47,11 +52,11 @@ pub(super) fn picture(lines: &[String], graphs: &[PeakGraph]) -> String {
     }
     let (width, height) = (number(WIDTH), number(page.height + MARGIN));
     let svg = html! {
-        svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height)
-            viewBox={ "0 0 " (width) " " (height) }
+        svg xmlns="http://www.w3.org/2000/svg" width="100%" viewBox={ "0 0 " (width) " " (height) }
             font-family="ui-monospace, 'DejaVu Sans Mono', monospace" font-size=(FONT_SIZE) {
             title { "Memory at the peak" }
-            rect width="100%" height="100%" fill="#ffffff" {}
+            style { (STYLE) }
+            rect.paper width="100%" height="100%" fill="#ffffff" {}
             @for part in &page.parts { (part) }
         }
     };
@@ -73,7 +78,7 @@ impl Canvas {
         let weight = if strong { "bold" } else { "normal" };
         let y = number(self.height + ROW - 6.0);
         self.parts.push(html! {
-            text x=(number(MARGIN)) y=(y) fill="#1c2128" font-weight=(weight) { (line) }
+            text.ink x=(number(MARGIN)) y=(y) fill="#1c2128" font-weight=(weight) { (line) }
         });
         self.height += ROW;
     }
@@ -106,7 +111,7 @@ impl Canvas {
             let (y, room) = (self.height, width_of(&text));
             self.parts.push(html! {
                 rect x=(number(x)) y=(number(y + 5.0)) width="12" height="12" fill=(color(*kind)) {}
-                text x=(number(x + 18.0)) y=(number(y + ROW - 6.0)) fill="#1c2128" { (text) }
+                text.ink x=(number(x + 18.0)) y=(number(y + ROW - 6.0)) fill="#1c2128" { (text) }
             });
             x += 18.0 + room + 24.0;
         }
@@ -126,19 +131,21 @@ impl Canvas {
         let width = (WIDTH - 2.0 * MARGIN) * (tile.bytes as f64 / root.bytes.max(1) as f64);
         let room = width - 8.0;
         let mark = (listed.len() + 1).to_string();
-        let label = if width_of(&tile.label) <= room {
-            tile.label.as_str()
-        } else if width_of(&mark) <= room {
-            listed.push((listed.len() + 1, tile));
-            mark.as_str()
-        } else {
-            ""
+        let fits = |label: &str| width_of(label) <= room;
+        let label = match shorter(&tile.label).into_iter().find(|label| fits(label)) {
+            Some(label) => label,
+            None if fits(&mark) => {
+                listed.push((listed.len() + 1, tile));
+                mark
+            }
+            None => String::new(),
         };
         let fill = match tile.kinds.as_slice() {
             [(kind, _)] => color(*kind),
             _ => MIXED,
         };
-        let blocks = format!("{}: {}", tile.label, both(tile.bytes));
+        let share = tile.bytes as f64 * 100.0 / root.bytes.max(1) as f64;
+        let blocks = format!("{}: {}, {share:.1} %", tile.label, both(tile.bytes));
         self.parts.push(html! {
             g {
                 title { (blocks) }
@@ -156,6 +163,18 @@ impl Canvas {
         }
         deepest
     }
+}
+
+/// The label of a tile, and shorter forms of it: `Tensor::randn (candle-core/src/tensor.rs:407)`, without
+/// the folders, and without the file. The label of an operation has no shorter form.
+fn shorter(label: &str) -> Vec<String> {
+    let mut forms = vec![label.to_owned()];
+    let place = label.strip_suffix(')').and_then(|label| label.rsplit_once(" ("));
+    if let Some((function, place)) = place.filter(|(_, place)| place.contains(':')) {
+        let file = place.rsplit_once('/').map_or(place, |(_, file)| file);
+        forms.extend([format!("{function} ({file})"), function.to_owned()]);
+    }
+    forms
 }
 
 #[cfg(test)]
@@ -181,7 +200,27 @@ mod tests {
         let row = format!("1{}15 B{}1.5 %  {long}<", " ".repeat(7), " ".repeat(4));
         let row = row.replace(' ', "\u{a0}");
         assert!(svg.contains(&row), "{svg}");
-        assert!(svg.contains("<title>tiny: 5 B</title>") && !svg.contains(">tiny<"), "{svg}");
+        assert!(
+            svg.contains("<title>tiny: 5 B, 0.5 %</title>") && !svg.contains(">tiny<"),
+            "{svg}"
+        );
+    }
+
+    #[test]
+    fn a_function_stays_on_its_tile_if_its_file_does_not_fit() {
+        let label = "Tensor::randn (candle-core-0.11.1/src/tensor.rs:407)";
+        let forms = [label, "Tensor::randn (tensor.rs:407)", "Tensor::randn"];
+        assert_eq!(shorter(label), forms);
+        for whole in ["add [2,3] f32 (set-up)", "host at its peak of 3.00 MiB", ")", " ()"] {
+            assert_eq!(shorter(whole), [whole]);
+        }
+        for (bytes, shown) in [(100, 0), (20, 1), (9, 2)] {
+            let calls = vec![leaf(label, bytes, HolderKind::Kept)];
+            let kinds = vec![(HolderKind::Kept, 100)];
+            let root = Tile { label: "host".to_owned(), bytes: 100, kinds, calls };
+            let svg = picture(&[], &[PeakGraph { title: String::new(), root }]);
+            assert!(svg.contains(&format!(">{}</text>", forms[shown])), "{bytes}: {svg}");
+        }
     }
 
     #[test]
@@ -193,7 +232,7 @@ mod tests {
         let kinds = vec![(HolderKind::Setup, 60), (HolderKind::Activations, 40)];
         let root = Tile { label: "host".to_owned(), bytes: 100, kinds, calls };
         let svg = picture(&[], &[PeakGraph { title: String::new(), root }]);
-        let fills: Vec<&str> = svg.split("fill=\"").skip(1).map(|it| &it[..7]).collect();
+        let fills: Vec<&str> = svg.split("fill=\"").skip(1).filter_map(|it| it.get(..7)).collect();
         for (fill, count) in [(MIXED, 1), ("#c4c9d2", 2), ("#9dc0e1", 2)] {
             assert_eq!(fills.iter().filter(|it| **it == fill).count(), count, "{fill} in {svg}");
         }
