@@ -157,23 +157,65 @@ fn print_table(tasks: &[(Task, TestState)]) {
     print(&format!("{}\n", table.trim_fmt()));
 }
 
+/// The limits that all tests share come first and once, because most are built in.
 fn print_limits(tasks: &[(Task, TestState)]) {
+    let all: Vec<Vec<LimitRow>> = tasks.iter().map(|(task, _)| task.limits.rows()).collect();
+    let shared = shared(&all);
     let mut text = String::new();
-    for (task, fate) in tasks {
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING);
-        for (name, value, source) in task.limits.rows() {
-            table.add_row([format!("    {name}"), value, source]);
-        }
+    if !shared.is_empty() {
+        text += &format!("all tests\n{}\n\n", shown(&shared));
+    }
+    for ((task, fate), rows) in tasks.iter().zip(&all) {
         text += &format!(
-            "{} {}  {}\n  {}:{}\n{}\n\n",
+            "{} {}  {}\n  {}:{}\n",
             escape::line(&task.binary.id),
             escape::line(task.name()),
             escape::line(&device(task, *fate)),
             escape::line(&task.subject.file().display().to_string()),
             task.subject.line(),
-            table.trim_fmt()
         );
+        let own: Vec<LimitRow> = rows.iter().filter(|row| !shared.contains(row)).cloned().collect();
+        if !own.is_empty() {
+            text += &format!("{}\n", shown(&own));
+        }
+        text.push('\n');
     }
     print(&text);
+}
+
+/// The name of a limit, its value and the source of the value.
+type LimitRow = (&'static str, String, String);
+
+/// The rows that are the same in all tests; none for a single test.
+fn shared(all: &[Vec<LimitRow>]) -> Vec<LimitRow> {
+    let [first, others @ ..] = all else { return Vec::new() };
+    let is_shared = |row: &&LimitRow| others.iter().all(|rows| rows.contains(row));
+    first.iter().filter(|row| !others.is_empty() && is_shared(row)).cloned().collect()
+}
+
+fn shown(rows: &[LimitRow]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    for (name, value, source) in rows {
+        table.add_row([&format!("    {name}"), value, source]);
+    }
+    table.trim_fmt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_limits_of_all_tests_with_one_value_and_one_source_are_shared() {
+        let row = |name, value: &str, source: &str| (name, value.to_owned(), source.to_owned());
+        let built_in = row("max_growth", "1.00 MiB", "built in");
+        let attribute = row("max_growth", "1.00 MiB", "attribute");
+        let same = row("iterations", "10", "built in");
+        let other = row("timeout", "2s", "attribute");
+        let tests = [vec![same.clone(), built_in], vec![same.clone(), attribute, other]];
+        assert_eq!(shared(&tests), std::slice::from_ref(&same));
+        assert!(shared(&tests[..1]).is_empty() && shared(&[]).is_empty());
+        assert_eq!(shown(&[same]), "     iterations  10  built in");
+    }
 }

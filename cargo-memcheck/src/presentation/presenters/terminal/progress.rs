@@ -67,17 +67,16 @@ pub(super) struct RunningTest {
 impl RunningTest {
     pub(super) fn new(stage: Stage, progress: &Progress, limits: &Limits) -> Self {
         let Progress { iteration, of, live, soak, view: _ } = progress;
-        let live = Size(*live);
+        // Between iterations a program without a leak mostly holds nothing, which says nothing.
+        let live = if *live > 0 { format!("  {} live", Size(*live)) } else { String::new() };
         let own = limits.warmup.value.saturating_add(limits.iterations.value);
         let (at, short) = match soak {
             Some(SoakTime { elapsed, asked }) => {
                 let time = |seconds: u64| soak::shown(seconds.saturating_mul(1_000));
                 let time = format!("{} of {}", time(*elapsed), time(*asked));
-                (format!("iteration {iteration}  {time}  {live} live"), time)
+                (format!("iteration {iteration}  {time}{live}"), time)
             }
-            None => {
-                (format!("iteration {iteration}/{of}  {live} live"), format!("{iteration}/{of}"))
-            }
+            None => (format!("iteration {iteration}/{of}{live}"), format!("{iteration}/{of}")),
         };
         let (purpose, word) = purpose(stage).unwrap_or_default();
         let is_extended = *iteration > own;
@@ -180,6 +179,8 @@ mod tests {
         let shown = |stage| (of(stage).at, of(stage).short);
         let at = "iteration 3/12  1.00 MiB live";
         assert_eq!(shown(Stage::First), (at.to_owned(), "3/12".to_owned()));
+        let nothing = Progress { live: 0, ..progress.clone() };
+        assert_eq!(RunningTest::new(Stage::First, &nothing, &limits).at, "iteration 3/12");
         let explains = (format!("finding the lines: {at}"), "lines 3/12".to_owned());
         assert_eq!(shown(Stage::Explain), explains);
         for stage in &Stage::ALL {

@@ -32,8 +32,8 @@ fn series(series: &FigureSeries<'_>, figure: &str) -> Markup {
     let runs = counted(series.points.len() as u64, "run", "runs");
     html! {
         section.finding.series {
-            h2 { (id.test) }
-            p.facts { (id.binary) " on " (id.device) ": " (figure) " of " (series.space) ", " (runs) }
+            h2 { (id.test) " on " (id.device) }
+            p.facts { (id.binary) ": " (figure) " of " (series.space) ", " (runs) }
             (plot(series, figure))
             div.wide tabindex="0" role="region" aria-label=(format!("Runs that changed {}", id.test)) {
                 table {
@@ -76,10 +76,14 @@ fn plot(series: &FigureSeries<'_>, figure: &str) -> Markup {
         };
         (1.0 - share) * HEIGHT
     };
-    let line: Vec<String> = values()
-        .enumerate()
-        .map(|(number, value)| format!("{:.1},{:.1}", x(number), y(value)))
-        .collect();
+    // A figure has its value until the next run, so that the line has corners.
+    let mut line: Vec<String> = Vec::new();
+    let mut before = None;
+    for (number, value) in values().enumerate() {
+        let corner = before.map(|before| format!("{:.1},{:.1}", x(number), y(before)));
+        line.extend(corner.into_iter().chain([format!("{:.1},{:.1}", x(number), y(value))]));
+        before = Some(value);
+    }
     let labels = if least == most { vec![most] } else { vec![most, least] };
     let ends = [series.points.first(), series.points.last()].into_iter().flatten();
     let days: Vec<&str> = ends.map(|(entry, _)| entry.time.get(..10).unwrap_or_default()).collect();

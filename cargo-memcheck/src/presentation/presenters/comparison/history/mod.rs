@@ -4,6 +4,7 @@ mod html;
 
 use std::path::PathBuf;
 
+use memcheck_core::presentation::sizes;
 use memcheck_core::size::{Size, exact};
 use serde_json::json;
 
@@ -48,8 +49,10 @@ fn lines(all: &[FigureSeries<'_>], figure: &str) -> Vec<String> {
         let title = format!("{} {} ({})", id.binary, id.test, id.device);
         let runs = memcheck_core::size::counted(series.points.len() as u64, "run", "runs");
         lines.push(style::strong(&escape::line(&title)));
-        lines.push(format!("{figure} of {}, {runs}", series.space));
-        lines.extend(plot(series, figure).lines().map(|line| line.trim_end().to_owned()));
+        let (scale, unit) = scale(series, figure);
+        let unit = unit.map(|unit| format!(" in {unit}")).unwrap_or_default();
+        lines.push(format!("{figure} of {}{unit}, {runs}", series.space));
+        lines.extend(plot(series, scale));
         lines.extend(changes(series, figure));
     }
     lines
@@ -62,25 +65,49 @@ fn unit(most: u64) -> (f64, &'static str) {
     found.map_or((1.0, "B"), |(bytes, name)| (bytes as f64, name))
 }
 
-fn plot(series: &FigureSeries<'_>, figure: &str) -> String {
+/// The unit of a plot, if it has one, and its size.
+fn scale(series: &FigureSeries<'_>, figure: &str) -> (f64, Option<&'static str>) {
     let most = series.points.iter().map(|(_, value)| *value).max().unwrap_or(0);
-    let (scale, name) = if is_bytes(figure) { unit(most) } else { (1.0, "allocations") };
+    if !is_bytes(figure) {
+        return (1.0, None);
+    }
+    let (scale, name) = unit(most);
+    (scale, Some(name))
+}
+
+/// The columns of one run of a short history.
+const WIDEST_RUN: usize = 4;
+
+fn plot(series: &FigureSeries<'_>, scale: f64) -> Vec<String> {
     let values: Vec<f64> = series.points.iter().map(|(_, value)| *value as f64 / scale).collect();
     let (_, columns) = console::Term::stdout().size_checked().unwrap_or((24, 80));
     let most = u32::from(columns).saturating_sub(LABELS).max(NARROWEST);
+    let of_run = (most as usize / values.len().max(1)).clamp(1, WIDEST_RUN);
+    let wide = || values.iter().flat_map(|value| std::iter::repeat_n(*value, of_run));
     // A figure that never changes is one line. The library labels such a line with a whole number.
-    if values.iter().all(|value| *value == values[0]) {
-        let line = "\u{2500}".repeat(values.len().min(most as usize));
-        let label =
-            if is_bytes(figure) { format!("{:.2}", values[0]) } else { values[0].to_string() };
-        return format!(" {label} \u{253c}{line}\n{name:>12}");
-    }
-    let mut config =
-        rasciigraph::Config::default().with_caption(name.to_owned()).with_height(HEIGHT);
-    if values.len() > most as usize {
-        config = config.with_width(most);
-    }
-    rasciigraph::plot(values, config)
+    let plot = if values.iter().all(|value| *value == values[0]) {
+        let line = "\u{2500}".repeat(wide().count().min(most as usize));
+        let label = if scale > 1.0 { format!("{:.2}", values[0]) } else { values[0].to_string() };
+        format!(" {label} \u{253c}{line}")
+    } else {
+        let config = rasciigraph::Config::default().with_height(HEIGHT);
+        let fits = wide().count() <= most as usize;
+        let config = if fits { config } else { config.with_width(most) };
+        rasciigraph::plot(wide().collect(), config)
+    };
+    let mut lines: Vec<String> = plot.lines().map(|line| line.trim_end().to_owned()).collect();
+    lines.extend(runs(&lines, values.len()));
+    lines
+}
+
+/// The numbers of the first and of the last run, below their columns.
+fn runs(plot: &[String], count: usize) -> Option<String> {
+    let is_axis = |letter: char| matches!(letter, '\u{2524}' | '\u{253c}');
+    let start = plot.iter().find_map(|line| line.chars().position(is_axis))? + 1;
+    let end = plot.iter().map(|line| line.chars().count()).max()?;
+    let last = if count > 1 { count.to_string() } else { String::new() };
+    let between = end.saturating_sub(start + 1).max(last.len() + 1);
+    Some(format!("{:start$}1{last:>between$}", "").trim_end().to_owned())
 }
 
 fn is_bytes(figure: &str) -> bool {
@@ -102,11 +129,14 @@ impl Step<'_> {
         self.before.is_some_and(|then| self.value > then)
     }
 
-    /// `+1,024 B (1.00 KiB)`; empty for the first run.
+    /// `+1.00 KiB (+50.0%)`; empty for the first run.
     fn change(&self, figure: &str) -> String {
         let Some(then) = self.before else { return String::new() };
         let sign = if self.value < then { '-' } else { '+' };
-        format!("{sign}{}", written(self.value.abs_diff(then), figure))
+        let amount = self.value.abs_diff(then);
+        let amount = if is_bytes(figure) { Size(amount).to_string() } else { exact(amount) };
+        let share = sizes::share(then, self.value).map(|share| format!(" ({share})"));
+        format!("{sign}{amount}{}", share.unwrap_or_default())
     }
 }
 
@@ -133,17 +163,18 @@ fn changes(series: &FigureSeries<'_>, figure: &str) -> Vec<String> {
     let line = |step: Step<'_>| {
         let mut line = format!("  {}  {}", described(step.entry), written(step.value, figure));
         if step.before.is_some() {
-            line = format!("{line} ({})", step.change(figure));
+            line = format!("{line}  {}", step.change(figure));
         }
         if step.is_higher() { style::warning(&line) } else { line }
     };
     steps(series).into_iter().map(line).collect()
 }
 
-/// `2026-11-23T06:00:00Z 0123456789`.
+/// `2026-11-23T06:00:00Z 0123456789`, and ` failed` if the test did.
 fn described(entry: &HistoryEntry) -> String {
     let commit = entry.commit.as_deref().map_or("-", |it| it.get(..10).unwrap_or(it));
-    escape::line(&format!("{} {commit:<10}", entry.time))
+    let failed = if entry.status.fails() { " failed" } else { "" };
+    escape::line(&format!("{} {commit:<10}{failed}", entry.time))
 }
 
 /// One object `history` for each series.
@@ -196,12 +227,18 @@ mod tests {
     fn a_figure_is_plotted_with_the_runs_in_which_it_changed() {
         let mib = 1 << 20;
         let text = shown(&[mib, mib, 3 * mib, 3 * mib], "peak_allocated");
-        assert!(text.starts_with("app::mem a (cpu)\npeak_allocated of host, 4 runs\n"), "{text}");
-        assert!(text.contains("3.00") && text.contains("1.00") && text.contains("MiB"), "{text}");
+        assert!(
+            text.starts_with("app::mem a (cpu)\npeak_allocated of host in MiB, 4 runs\n"),
+            "{text}"
+        );
+        assert!(text.contains("3.00") && text.contains("1.00"), "{text}");
+        let axis = text.lines().find(|line| line.trim_start().starts_with("1 ")).unwrap();
+        let plot = text.lines().find(|line| line.contains("3.00")).unwrap();
+        assert_eq!((axis.len(), axis.ends_with('4')), (plot.chars().count(), true), "{text}");
         assert_eq!(text.matches("2026-").count(), 2, "{text}");
         let last = text.lines().last().unwrap();
         assert!(
-            last.contains("2026-11-03") && last.contains("(+2,097,152 B (2.00 MiB))"),
+            last.contains("2026-11-03") && last.ends_with("MiB)  +2.00 MiB (+200.0%)"),
             "{last}"
         );
     }
@@ -215,10 +252,10 @@ mod tests {
         let document = page.strip_prefix("<!DOCTYPE html>").unwrap();
         assert_eq!(document.matches("<path class=\"step").count(), 3, "{document}");
         assert_eq!(document.matches("<path class=\"step worse\"").count(), 1, "{document}");
-        assert!(document.contains("+2,097,152 B (2.00 MiB)"), "{document}");
+        assert!(document.contains("+2.00 MiB (+200.0%)"), "{document}");
         assert!(document.contains("<span>3.00 MiB</span>"), "{document}");
         let points = document.split("points=\"").nth(1).unwrap().split('"').next().unwrap();
-        assert_eq!(points.split(' ').count(), 4, "{points}");
+        assert_eq!(points.split(' ').count(), 7, "a corner before each further run: {points}");
         for foreign in ["http:", "https:", " src=", "<script", "NaN", "inf"] {
             assert!(!document.contains(foreign), "`{foreign}` is in {document}");
         }
