@@ -1,8 +1,8 @@
 //! A trace for Perfetto and `chrome://tracing`. It has a process for each test, a counter for each space,
-//! and a second process for the events of a test with attribution, whose threads show iterations,
+//! and for a test with attribution a process for the events of each space, whose threads show iterations,
 //! spans and operations, and in which each block is a slice. It has no clock times, so that
-//! two runs of the same code give the same file: a millisecond stands for an iteration, and in the
-//! process of events a microsecond for an allocation or a free.
+//! two runs of the same code give the same file: a millisecond stands for an iteration, and in a
+//! process of events a microsecond for an allocation or a free of its space.
 
 mod lanes;
 
@@ -84,10 +84,12 @@ impl ChromeTrace {
         }
         let judged = record.judged.first();
         let iterations = judged.and_then(|space| record.spaces.get(space));
-        for iteration in 0..iterations.map_or(0, |measured| measured.allocated.len()) {
+        for index in 0..iterations.map_or(0, |measured| measured.allocated.len()) {
+            // Numbers count the warm-up, as everywhere else.
+            let iteration = record.facts.warmup as usize + index + 1;
             self.push(&json!({
-                "ph": "X", "name": "iteration", "pid": process, "tid": 1,
-                "ts": iteration * ITERATION, "dur": ITERATION, "args": {"iteration": iteration},
+                "ph": "X", "name": format!("iteration {iteration}"), "pid": process, "tid": 1,
+                "ts": index * ITERATION, "dur": ITERATION, "args": {"iteration": iteration},
             }));
         }
     }
@@ -138,8 +140,9 @@ impl Presenter for ChromeTrace {
         let process = self.process(&name);
         self.iterations(process, record);
         let Some(attribution) = &record.attribution else { return };
-        let process = self.process(&format!("{name} (events)"));
         for (index, (space, peak)) in attribution.peaks.iter().enumerate() {
+            // Each space has its own clock, so that it must not share a process with another one.
+            let process = self.process(&format!("{name}, {space} (events)"));
             if let Some(profile) = Profile::of(record, *space, By::Scope, Sort::Peak) {
                 self.followed(process, &profile);
             }
@@ -198,7 +201,7 @@ mod tests {
     fn an_attributed_test_has_its_events_and_the_holders_of_the_peak() {
         let events = events(&leaky());
         let of_events: Vec<&Value> = events.iter().filter(|event| event["pid"] == 2).collect();
-        assert_eq!(of_events[0]["args"]["name"], "app::mem a::b on cpu (events)");
+        assert_eq!(of_events[0]["args"]["name"], "app::mem a::b on cpu, host (events)");
         let live: Vec<(u64, u64)> = of_events
             .iter()
             .filter(|event| event["ph"] == "C")
@@ -293,7 +296,12 @@ mod tests {
         counted.report.as_mut().unwrap().record.attribution = None;
         let events = events(&counted);
         assert!(events.iter().all(|event| event["pid"] == 1));
-        assert_eq!(events.iter().filter(|event| event["name"] == "iteration").count(), 10);
+        assert_eq!(events.iter().filter(|event| event["ph"] == "X").count(), 10);
+        let first = events.iter().find(|event| event["ph"] == "X").unwrap();
+        assert_eq!(
+            (&first["name"], &first["args"]["iteration"]),
+            (&"iteration 3".into(), &3.into())
+        );
         assert_eq!(events.iter().filter(|event| event["ph"] == "C").count(), 10);
     }
 }

@@ -95,7 +95,7 @@ fn a_trace_has_the_events_of_a_test_and_a_mark_at_its_peak() {
     let events = trace["traceEvents"].as_array().unwrap();
     let is_named = |event: &&Value| {
         let name = event["args"]["name"].as_str().unwrap_or_default();
-        name.contains(" profile::layers_leaky on ") && name.ends_with("(events)")
+        name.contains(" profile::layers_leaky on ") && name.ends_with(", host (events)")
     };
     let processes: Vec<&Value> = events.iter().filter(is_named).collect();
     let [process] = processes.as_slice() else { panic!("{processes:#?}") };
