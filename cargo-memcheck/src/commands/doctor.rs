@@ -156,16 +156,17 @@ fn machine(printer: &CheckPrinter) {
     }
     printer.print_result("gpu", gpu::gpus(&Launcher::None).map(|gpus| gpus::names(&gpus)));
     printer.print_result("nvcc", gpu::nvcc());
-    let card = |card: &Card| match verbose {
-        true => format!("{} ({})", card.id, both(card.bytes)),
-        false => card.id.to_owned(),
+    let cards = match (verbose, printer.format) {
+        (true, _) => {
+            let card = |card: &Card| format!("{} ({})", card.id, both(card.bytes));
+            CARDS.iter().map(card).collect::<Vec<_>>().join(", ")
+        }
+        (false, Format::Json) => CARDS.iter().map(|card| card.id).collect::<Vec<_>>().join(" "),
+        (false, Format::Human) => {
+            format!("{}, named with their memory by --verbose", CARDS.len())
+        }
     };
-    let cards: Vec<String> = CARDS.iter().map(card).collect();
-    printer.print_check(
-        "simulated cards",
-        CheckState::Ok,
-        cards.join(if verbose { ", " } else { " " }),
-    );
+    printer.print_check("simulated cards", CheckState::Ok, cards);
 }
 
 fn surroundings(printer: &CheckPrinter) {

@@ -37,8 +37,8 @@ macro_rules! with_limits {
                 max_growth or max_growth_mb: Bytes,
                 "MEMCHECK_MAX_GROWTH", programs: false, default: |_| DEFAULT_MAX_GROWTH;
 
-                /// Limit of the bytes in all that blocks of the iterations may hold after an
-                /// iteration, as a cache of this size does: up to it, growth is not judged
+                /// Limit of the bytes that the iterations may leave behind in all, such as the
+                /// size of a bounded cache: up to it, growth is not judged
                 max_kept or max_kept_mb: Optional<Bytes>,
                 "MEMCHECK_MAX_KEPT", programs: false, default: |_| None;
 

@@ -71,6 +71,7 @@ written, 130 interrupted.";
     name = "cargo-memcheck",
     bin_name = "cargo memcheck",
     version,
+    override_usage = "cargo memcheck [COMMAND] [OPTIONS]",
     after_help = AFTER_HELP,
     max_term_width = 100,
     disable_help_subcommand = true

@@ -14,8 +14,17 @@ use crate::invocation::values::{
     CargoOptions, EditorUrl, HistoryPlace, NoTests, ReportFile, UnpackOptions,
 };
 
+const EXAMPLES: &str = "\
+Examples:
+  cargo memcheck                                 All tests
+  cargo memcheck llama --device sim:h200         Tests with `llama` in their path
+  cargo memcheck --failed                        Those that failed last
+  cargo memcheck --open                          All, and the report in a browser
+  cargo memcheck --ci --report junit=junit.xml   In CI";
+
 /// `cargo memcheck run`.
 #[derive(Debug, Clone, Default, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) select: SelectFlags,

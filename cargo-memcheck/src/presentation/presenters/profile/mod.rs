@@ -55,9 +55,24 @@ impl Profiler {
         record.judged.iter().chain(others).filter_map(of).collect()
     }
 
+    /// Each tensor has some small blocks, which are only of interest if they stay, or if there is nothing
+    /// else.
+    fn is_only_named(&self, profile: &Profile, record: &Record) -> bool {
+        let grows = profile.table.total.surviving > 0;
+        let has_others = record.judged.iter().any(|space| {
+            *space != profile.space
+                && record.spaces.get(space).is_some_and(|it| it.metrics.peak_allocated > 0)
+        });
+        let is_small = profile.space == Space::HostSmall;
+        is_small && has_others && !grows && self.verbosity < Verbosity::Verbose
+    }
+
     fn text(&self, task: &Task, outcome: &TestOutcome, record: &Record) -> Vec<String> {
         let mut lines = Vec::new();
-        for profile in self.profiles(record) {
+        let is_small = |profile: &Profile| self.is_only_named(profile, record);
+        let (small, shown): (Vec<Profile>, _) =
+            self.profiles(record).into_iter().partition(is_small);
+        for profile in shown {
             lines.push(style::strong(&format!(
                 "{} on {}, {}: peak {}",
                 task.name(),
@@ -76,6 +91,12 @@ impl Profiler {
                 explain_peak_difference(&profile, record).map(|doubt| style::warning(&doubt)),
             );
             lines.push(String::new());
+        }
+        for profile in small {
+            let (space, peak) = (profile.space, both(profile.peak_allocated));
+            let text =
+                format!("{space} (blocks below 1 KiB): peak {peak}; --verbose has its profile");
+            lines.extend([style::dim(&text), String::new()]);
         }
         if self.verbosity > Verbosity::Quiet {
             let driver_figures = driver_lines::lines(outcome);

@@ -171,3 +171,23 @@ fn row_15_memory_over_iterations_is_plotted_with_its_trend() {
         "{even}"
     );
 }
+
+#[test]
+fn small_blocks_have_a_profile_if_they_stay_or_if_it_is_asked_for() {
+    let (task, outcome) = recorded::test("cpu", LEAKY);
+    let is_titled = |record: &Record, verbosity| {
+        let profiler = profiler(("op", "peak", 15), Format::Human, verbosity);
+        let text = profiler.text(&task, &outcome, record).join("\n");
+        let text = strip_ansi_codes(&text).into_owned();
+        let is_named = text.contains("host/small (blocks below 1 KiB): peak ");
+        assert_ne!(is_named, text.contains("on cpu, host/small: peak "), "{text}");
+        !is_named
+    };
+    let mut record = outcome.report.clone().unwrap().record;
+    assert!(is_titled(&record, Verbosity::Normal), "small blocks of each iteration stay");
+    record.attribution.as_mut().unwrap().survivors.clear();
+    assert!(!is_titled(&record, Verbosity::Normal));
+    assert!(is_titled(&record, Verbosity::Verbose));
+    record.judged.retain(|space| *space == Space::HostSmall);
+    assert!(is_titled(&record, Verbosity::Normal), "there is nothing else");
+}
