@@ -106,6 +106,10 @@ fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) 
         true => blame::kept_through(record, space),
         false => evidence.list().filter(|_| cause.is_general()),
     });
+    let cause = match &kept_through {
+        Some(at) => cause.map(|cause| cause.kept_at(at)),
+        None => cause,
+    };
     let mut finding = Finding {
         space: Some(space),
         bytes_per_iteration: Some(growth),
