@@ -130,7 +130,7 @@ mod tests {
         let peak = Finding { grown: vec![grown], ..Finding::new(Code::PeakRegression, "higher") };
         let (line, cause) = brief(peak, "");
         assert_eq!(line, "src/b.rs:34");
-        assert_eq!(cause, "this allocation is new, or its tensor lives longer than before");
+        assert_eq!(cause, "`randn` at src/b.rs:34 is new, or its tensor lives longer (+8 B)");
     }
 
     #[test]

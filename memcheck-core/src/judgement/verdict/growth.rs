@@ -82,7 +82,7 @@ fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) 
                 && small.metrics.growth > 0
                 && is_overhead(record, Space::HostSmall, limits) =>
         {
-            format!(", and small blocks by {}", both(small.metrics.growth))
+            format!(", and blocks below 1 KiB by {}", both(small.metrics.growth))
         }
         _ => String::new(),
     };
