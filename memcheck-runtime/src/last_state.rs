@@ -2,6 +2,7 @@
 //! come, and the call stack of a thread that a signal ends or asks for its stack. It is in a file that is mapped into
 //! memory, so that each iteration costs a few stores and no call of the system for the file.
 
+use std::panic::Location;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -11,13 +12,17 @@ use memcheck_core::wire::last_state::{self, Moment, WORDS, Word};
 use memcheck_core::wire::protocol::Job;
 use memcheck_ledger as ledger;
 
+use crate::description::Description;
 use crate::executable::{Executable, sources};
 use crate::{forked, os};
 
+/// The test of this process.
+static TEST: OnceLock<&'static Description> = OnceLock::new();
 static NUMBERS: OnceLock<&'static [AtomicU64]> = OnceLock::new();
 
 /// Creates the file next to the report. Without it, the parent knows only how the process ended.
-pub(crate) fn begin(job: &Job) {
+pub(crate) fn begin(description: &'static Description, job: &Job) {
+    TEST.get_or_init(|| description);
     let (warmup, measured) = (job.limits.warmup.value, job.limits.iterations.value);
     let content = last_state::initial(warmup, measured, &sources(job.sources()));
     if let Ok(numbers) = os::map_numbers(&last_state::path(&job.report), &content, WORDS) {
@@ -40,6 +45,14 @@ fn take_thread() {
     let Some(numbers) = NUMBERS.get() else { return };
     if !forked::is_child() {
         numbers[Word::Thread as usize].store(os::thread_number(), Release);
+    }
+}
+
+/// The iterations are called here. Of the files, the parent knows that of the test only.
+pub(crate) fn iterate_at(caller: &Location<'_>) {
+    let (Some(numbers), Some(test)) = (NUMBERS.get(), TEST.get()) else { return };
+    if caller.file() == test.file && !forked::is_child() {
+        numbers[Word::Iterates as usize].store(caller.line().into(), Relaxed);
     }
 }
 

@@ -12,6 +12,7 @@ pub mod location;
 mod named_lines;
 pub mod proposal;
 pub mod rise;
+pub mod site;
 pub mod snapshot;
 pub mod verdict;
 

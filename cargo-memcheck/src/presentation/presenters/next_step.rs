@@ -400,11 +400,12 @@ mod tests {
             live,
             warmup: 2,
             measured: 10,
+            iterates: None,
             has_body: true,
             stack: None,
             sources: Sources::default(),
         };
-        let expected = ExpectedTest { test: "a::b", family: Family::Cpu };
+        let expected = ExpectedTest { test: "a::b", family: Family::Cpu, timeout: None };
         for (live, expected_step) in [(1 << 20, NextStep::ShowOutput), (1 << 30, NextStep::Watch)] {
             let end = End::Exited(killed);
             let ended = process_end::judge(&end, Written::Nothing, Some(last(live)), expected);

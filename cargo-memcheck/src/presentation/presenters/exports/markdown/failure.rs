@@ -119,6 +119,7 @@ impl Section<'_> {
         };
         let is_of_test = finding.stopped_at().is_some_and(|at| at.function.is_none());
         let relation = match relation {
+            "" if finding.iterates => "iterates here: ",
             "" if is_of_test => "test: ",
             "" => "line: ",
             relation => relation,
