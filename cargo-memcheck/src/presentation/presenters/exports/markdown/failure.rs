@@ -195,15 +195,13 @@ impl Section<'_> {
 
     fn next(&self) -> String {
         let Self { task, outcome, baselines, .. } = self;
-        let next = next_step::first(task, outcome).map(|step| step.command(task, baselines));
-        let next = next.map(|command| format!("Next: {}", code(&command)));
-        let accepted = next_step::acceptance(task, outcome, baselines);
-        let accepted = accepted.map(|(when, command)| {
+        let steps = next_step::advised(task, outcome).into_iter();
+        let steps = steps.map(|(when, step)| {
             let mut when = when.to_owned();
             when[..1].make_ascii_uppercase();
-            format!("{when} {}", code(&command))
+            format!("{when} {}", code(&step.command(task, baselines)))
         });
-        next.into_iter().chain(accepted).collect::<Vec<_>>().join("\\\n")
+        steps.collect::<Vec<_>>().join("\\\n")
     }
 }
 
@@ -288,7 +286,8 @@ mod tests {
             "\n- cause: ",
             " (`graph-kept`)\n- evidence: ",
             "\n- remedy: ",
-            "\n\nNext: `cargo memcheck profile -p app --test mem a::b --exact --device cpu`\n\n",
+            "\n\nAfter the fix: `cargo memcheck run -p app --test mem a::b --exact --device cpu`\\\n\
+             For all call sites: `cargo memcheck profile -p app --test mem a::b --exact --device cpu`\n\n",
         ];
         let at: Vec<_> = parts.iter().map(|part| text.find(part)).collect();
         assert!(at.iter().all(Option::is_some) && at.is_sorted(), "{at:?}:\n{text}");
