@@ -10,15 +10,24 @@ const MOST_LINES: usize = 3;
 
 /// Lines of the program, each once, the most important first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct NamedLines(Vec<(String, u32)>);
+pub(super) struct NamedLines {
+    lines: Vec<(String, u32)>,
+    /// Call sites without a line.
+    unknown: usize,
+}
 
 impl NamedLines {
     /// Adds a line. One with an absolute path is outside of the program, and not added.
     pub(super) fn add(&mut self, file: &str, line: u32) {
-        let is_known = self.0.iter().any(|(known, at)| known == file && *at == line);
+        let is_known = self.lines.iter().any(|(known, at)| known == file && *at == line);
         if !is_known && Path::new(file).is_relative() {
-            self.0.push((file.to_owned(), line));
+            self.lines.push((file.to_owned(), line));
         }
+    }
+
+    /// Adds a call site whose line is not known.
+    pub(super) fn add_unknown(&mut self) {
+        self.unknown += 1;
     }
 
     /// Adds the innermost line of the program on a stack, within an iteration.
@@ -35,7 +44,7 @@ impl NamedLines {
     /// `src/a.rs:30, :31 and src/b.rs:4`, or `src/a.rs:30, :31, :34 and 2 more lines`; `None` if
     /// there is no line.
     pub(super) fn text(&self) -> Option<String> {
-        let (shown, others) = self.0.split_at(self.0.len().min(MOST_LINES));
+        let (shown, others) = self.lines.split_at(self.lines.len().min(MOST_LINES));
         let rank = |file: &str| shown.iter().position(|(known, _)| known == file);
         let mut shown: Vec<&(String, u32)> = shown.iter().collect();
         shown.sort_by_key(|(file, line)| (rank(file), *line));
@@ -46,8 +55,13 @@ impl NamedLines {
             words.push(format!("{file}:{line}"));
             previous = if file.is_empty() { previous } else { file };
         }
-        if !others.is_empty() {
-            words.push(counted(others.len() as u64, "more line", "more lines"));
+        let hidden = others.len() + self.unknown;
+        if words.is_empty() {
+            return None;
+        } else if self.unknown > 0 {
+            words.push(counted(hidden as u64, "more call site", "more call sites"));
+        } else if hidden > 0 {
+            words.push(counted(hidden as u64, "more line", "more lines"));
         }
         let last = words.pop()?;
         Some(if words.is_empty() { last } else { format!("{} and {last}", words.join(", ")) })
@@ -83,6 +97,11 @@ mod tests {
         let five: Vec<(&str, u32)> = [9, 7, 8, 1, 2].map(|line| ("a.rs", line)).to_vec();
         assert_eq!(text(&five).unwrap(), "a.rs:7, :8, :9 and 2 more lines");
         assert_eq!(text(&[("/registry/a.rs", 3)]), None, "it is not a line of the program");
+        let mut unknown = NamedLines::default();
+        unknown.add_unknown();
+        assert_eq!(unknown.text(), None);
+        unknown.add("a.rs", 3);
+        assert_eq!(unknown.text().unwrap(), "a.rs:3 and 1 more call site");
     }
 
     #[test]

@@ -69,8 +69,12 @@ impl Group<'_> {
 
     fn lines(&self) -> Option<String> {
         let mut lines = NamedLines::default();
-        let known = self.holders.iter().filter_map(|holder| holder.line());
-        known.for_each(|(file, line)| lines.add(file, line));
+        for holder in &self.holders {
+            match holder.line() {
+                Some((file, line)) => lines.add(file, line),
+                None => lines.add_unknown(),
+            }
+        }
         lines.text()
     }
 

@@ -86,9 +86,8 @@ fn a_leak_with_a_remedy_is_run_again_first_and_a_regression_is_accepted_or_profi
         let advised = advised(&task(), outcome).into_iter();
         advised.map(|(when, step)| (when, step.command(&task(), &[]))).collect::<Vec<_>>()
     };
-    let (of_test, flags) = ("-p app --test mem a::b --exact", "--device cpu");
-    let run = format!("cargo memcheck run {of_test} {flags}");
-    let profile = format!("cargo memcheck profile {of_test} {flags}");
+    let of_test = |command: &str| format!("{command} -p app --test mem a::b --exact --device cpu");
+    let (run, profile) = (of_test("cargo memcheck run"), of_test("cargo memcheck profile"));
     let leak = leaky();
     let after = ("after the fix:", run.clone());
     assert_eq!(words(&leak), [after.clone(), ("for all call sites:", profile.clone())]);

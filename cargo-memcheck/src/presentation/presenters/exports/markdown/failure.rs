@@ -414,11 +414,14 @@ mod tests {
                         - line: [`src/model.rs:42`](https://host/src/model.rs#L42): +4.00 KiB softmax \
                         (new at the peak)\n- +4.00 KiB matmul (new at the peak)\n\
                         - +1.00 KiB other call sites (1.00 KiB → 2.00 KiB, +100.0%)\n\
-                        - cause: these 2 allocations are new, or their tensors live longer than before\n\
-                        - remedy: remove the allocation, or drop its tensor before the peak\n\n\
+                        - cause: 2 allocations at src&#47;model.rs:42 and 1 more call site are new, \
+                        or their tensors live longer (+8.00 KiB)\n\
+                        - remedy: remove the allocations of src&#47;model.rs:42 and 1 more call site, \
+                        or drop their tensors before the peak\n\n\
                         **allocations-regression:** more\n\n- test: ";
         assert!(text.starts_with(expected), "{text}");
-        let last = "\\\nIf the new figures are intended: `cargo memcheck accept a@cpu.snap`\n\n";
+        let last = "\n\nIf the new figures are intended: `cargo memcheck accept a@cpu.snap`\\\n\
+                    If not: `cargo memcheck profile -p app --test mem a::b --exact --device cpu`\n\n";
         assert!(text.ends_with(last), "{text}");
     }
 
