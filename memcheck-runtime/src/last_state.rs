@@ -12,17 +12,17 @@ use memcheck_core::wire::last_state::{self, Moment, WORDS, Word};
 use memcheck_core::wire::protocol::Job;
 use memcheck_ledger as ledger;
 
-use crate::description::Description;
 use crate::executable::{Executable, sources};
 use crate::{forked, os};
 
-/// The test of this process.
-static TEST: OnceLock<&'static Description> = OnceLock::new();
+/// The source file of the test of this process.
+static FILE: OnceLock<&'static str> = OnceLock::new();
 static NUMBERS: OnceLock<&'static [AtomicU64]> = OnceLock::new();
 
 /// Creates the file next to the report. Without it, the parent knows only how the process ended.
-pub(crate) fn begin(description: &'static Description, job: &Job) {
-    TEST.get_or_init(|| description);
+/// `file` is that of the test.
+pub(crate) fn begin(file: &'static str, job: &Job) {
+    FILE.get_or_init(|| file);
     let (warmup, measured) = (job.limits.warmup.value, job.limits.iterations.value);
     let content = last_state::initial(warmup, measured, &sources(job.sources()));
     if let Ok(numbers) = os::map_numbers(&last_state::path(&job.report), &content, WORDS) {
@@ -50,8 +50,8 @@ fn take_thread() {
 
 /// The iterations are called here. Of the files, the parent knows that of the test only.
 pub(crate) fn iterate_at(caller: &Location<'_>) {
-    let (Some(numbers), Some(test)) = (NUMBERS.get(), TEST.get()) else { return };
-    if caller.file() == test.file && !forked::is_child() {
+    let (Some(numbers), Some(file)) = (NUMBERS.get(), FILE.get()) else { return };
+    if caller.file() == *file && !forked::is_child() {
         numbers[Word::Iterates as usize].store(caller.line().into(), Relaxed);
     }
 }

@@ -51,12 +51,12 @@ impl RiseKind {
 }
 
 /// The holders of one kind, the largest change first.
-struct Group<'a> {
+struct RisenHolders<'a> {
     kind: RiseKind,
     holders: Vec<&'a GrownHolder>,
 }
 
-impl Group<'_> {
+impl RisenHolders<'_> {
     fn bytes(&self) -> u64 {
         let sum = self.holders.iter().map(|holder| holder.difference()).sum::<i128>();
         u64::try_from(sum).unwrap_or(u64::MAX)
@@ -146,17 +146,17 @@ impl Group<'_> {
 
 /// The reason of a peak that rose.
 pub fn of_peak(grown: &[GrownHolder]) -> Option<Rise> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut groups: Vec<RisenHolders<'_>> = Vec::new();
     for holder in grown.iter().filter(|holder| holder.difference() > 0) {
         let kind = RiseKind::of(holder);
         match groups.iter_mut().find(|group| group.kind == kind) {
             Some(group) => group.holders.push(holder),
-            None => groups.push(Group { kind, holders: vec![holder] }),
+            None => groups.push(RisenHolders { kind, holders: vec![holder] }),
         }
     }
     groups.sort_by_key(|group| (std::cmp::Reverse(group.bytes()), group.kind));
     let first = groups.first()?;
-    let causes: Vec<String> = groups.iter().map(Group::cause).collect();
+    let causes: Vec<String> = groups.iter().map(RisenHolders::cause).collect();
     Some(Rise { kind: first.kind, cause: causes.join("; "), remedy: first.remedy() })
 }
 

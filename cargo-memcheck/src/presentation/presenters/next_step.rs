@@ -2,6 +2,7 @@
 
 mod snapshots;
 
+use memcheck_core::judgement::diagnosis::Cause;
 use memcheck_core::judgement::finding::{Class, Code, Finding};
 use memcheck_core::judgement::verdict::{Status, Verdict};
 use memcheck_core::runs::process_end;
@@ -149,7 +150,10 @@ pub(super) fn all(task: &Task, outcome: &TestOutcome) -> Vec<NextStep> {
 
 /// True if the test leaks and its remedy is known.
 fn has_remedy(verdict: &Verdict) -> bool {
-    verdict.findings.iter().any(|finding| finding.code == Code::Leak && finding.cause.is_some())
+    verdict.findings.iter().any(|finding| {
+        let cause = finding.cause.as_ref();
+        finding.code == Code::Leak && cause.is_some_and(Cause::has_certain_remedy)
+    })
 }
 
 /// The step that helps most with a code.

@@ -154,6 +154,12 @@ impl Cause {
         Self { remedy: remedy.unwrap_or(self.remedy), ..self }
     }
 
+    /// True if the remedy is about certain lines, or about one kind of mistake.
+    pub fn has_certain_remedy(&self) -> bool {
+        let is_of_rule = |rule: &Rule| rule.code == self.code && rule.remedy == self.remedy;
+        !self.is_general() || !RULES.iter().any(is_of_rule)
+    }
+
     /// True if a kept tensor holds the graph that computed it.
     pub fn is_graph(&self) -> bool {
         self.code == graph_kept::RULE.code

@@ -1,4 +1,4 @@
-//! What makes the tensors of call sites larger: the same dimension, the dtype, or their shapes.
+//! The reason why tensors of call sites are larger: one dimension, the dtype, or their shapes.
 
 use std::collections::BTreeSet;
 
@@ -19,8 +19,8 @@ pub(super) enum Larger {
 impl Larger {
     /// The difference of these holders, the largest change first; `None` if a tensor is not known.
     pub(super) fn of(holders: &[&GrownHolder]) -> Option<Self> {
-        let changes: Option<Vec<Change>> =
-            holders.iter().map(|holder| Change::of(holder)).collect();
+        let changes: Option<Vec<TensorChange>> =
+            holders.iter().map(|holder| TensorChange::of(holder)).collect();
         let changes = changes?;
         let first = changes.first()?;
         let lengths: BTreeSet<(u64, u64)> =
@@ -47,7 +47,7 @@ impl Larger {
         {
             return Some(Self::Dtype { from, to });
         }
-        let Change { tensors: (from, to), .. } = first;
+        let TensorChange { tensors: (from, to), .. } = first;
         Some(Self::Shapes { from: from.clone(), to: to.clone() })
     }
 
@@ -92,7 +92,7 @@ impl Larger {
 }
 
 /// The difference between one tensor and that of the baseline.
-struct Change {
+struct TensorChange {
     tensors: (String, String),
     dtypes: (String, String),
     has_same_rank: bool,
@@ -100,7 +100,7 @@ struct Change {
     lengths: Vec<(usize, u64, u64)>,
 }
 
-impl Change {
+impl TensorChange {
     fn of(holder: &GrownHolder) -> Option<Self> {
         let (then, now) = (holder.was_tensor.as_deref()?, &holder.holder[tensor(&holder.holder)?]);
         let ((old, old_dtype), (new, new_dtype)) = (parsed(then)?, parsed(now)?);

@@ -4,6 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use memcheck_core::device::Family;
+use memcheck_core::judgement::diagnosis::RULES;
 use memcheck_core::judgement::finding::TABLE;
 use memcheck_core::measurement::stack::Sources;
 use memcheck_core::runs::process_end::{End, ExpectedTest, Written};
@@ -92,8 +93,15 @@ fn a_leak_with_a_remedy_is_run_again_first_and_a_regression_is_accepted_or_profi
     let after = ("after the fix:", run.clone());
     assert_eq!(words(&leak), [after.clone(), ("for all call sites:", profile.clone())]);
     assert_eq!(first(&task(), &leak), Some(NextStep::Run));
-    assert_eq!(words(&TestOutcome { is_profiled: true, ..leaky() }), [after]);
-    // Without a cause, the call sites come first.
+    assert_eq!(words(&TestOutcome { is_profiled: true, ..leaky() }), [after.clone()]);
+    // Without a line, or without a cause, the call sites come first.
+    let mut general = leaky();
+    let cause = general.verdict.findings[0].cause.as_mut().unwrap();
+    let rule = RULES.iter().find(|rule| rule.code == "tensor-kept").unwrap();
+    (cause.code, cause.remedy) = (rule.code.to_owned(), rule.remedy.to_owned());
+    assert_eq!(words(&general), [("next:", profile.clone())]);
+    general.verdict.findings[0].cause.as_mut().unwrap().remedy = "at src/a.rs:7".to_owned();
+    assert_eq!(words(&general), [after.clone(), ("for all call sites:", profile.clone())]);
     assert_eq!(words(&outcome(&[Code::Leak], None)), [("next:", profile.clone())]);
     let accept = (INTENDED, "cargo memcheck accept a@cpu.snap".to_owned());
     let risen = outcome(&[Code::PeakRegression], NEXT_TO_BASELINE);
