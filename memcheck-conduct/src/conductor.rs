@@ -48,7 +48,7 @@ pub fn run_of(
     name: impl FnOnce(Measurement) -> Record,
 ) -> Run {
     let (measurement, finding) = match ended {
-        Some(Ended { measurement, finding, stack: _ }) => (measurement, finding),
+        Some(Ended { measurement, finding, stack: _, iterates: _ }) => (measurement, finding),
         None => (None, None),
     };
     Run { stage, plan, record: measurement.map(|it| name(*it)), finding }

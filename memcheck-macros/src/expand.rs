@@ -1,8 +1,8 @@
 //! Turns a function into a test, or into one test for each case. Each test is one `#[test]`, one
 //! registration and one call.
 
-use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
 use syn::{
     Attribute, FnArg, GenericParam, Ident, Item, ItemFn, Path, ReturnType, Type, parse_quote,
 };
@@ -71,6 +71,8 @@ pub(crate) fn expand(
 struct Test<'a> {
     options: &'a AttributeOptions,
     form: Form,
+    /// The function's name.
+    name: Span,
     /// True if the body returns `!`: it panics, as `#[should_panic]` expects.
     diverges: bool,
     /// The path of the hidden module that the generated code uses.
@@ -96,7 +98,8 @@ impl<'a> Test<'a> {
         let should_panic = should_panic(function);
         let diverges = matches!(&function.sig.output, ReturnType::Type(_, ty) if matches!(**ty, Type::Never(_)));
         let private = quote!(#krate::__private);
-        Self { options, form, diverges, private, on_test, on_body, should_panic }
+        let name = function.sig.ident.span();
+        Self { options, form, name, diverges, private, on_test, on_body, should_panic }
     }
 
     fn attributes_named(&self, name: &str) -> Vec<&Attribute> {
@@ -183,18 +186,27 @@ impl<'a> Test<'a> {
         };
         let (of_trial, of_device, of_nothing) =
             (call_body(quote!(trial)), call_body(quote!(&device)), call_body(quote!()));
+        // The line that calls the iterations is that of the function. The names are resolved at the
+        // attribute, because a macro can have made the function from a name that it was given.
+        let trial = format_ident!("trial");
+        let iterate =
+            |body: TokenStream| quote_spanned!(self.name => #trial.iterate(|_| #returns { #body }));
         let call = match self.form {
             // The return type of a closure with a plain call is known, so the compiler coerces `!`
             // to it. As the argument of the generic `Returned::report`, `!` would be the type
             // parameter itself.
             Form::Trial if self.diverges => quote!(|trial| #of_trial),
             Form::Trial => quote!(|trial| #private::Returned::report(#of_trial)),
-            Form::Device => quote!(|trial| {
-                let device = #private::Clone::clone(trial.device());
-                #private::Returned::report(trial.iterate(|_| #returns { #of_device }))
-            }),
+            Form::Device => {
+                let iterations = iterate(of_device);
+                quote!(|trial| {
+                    let device = #private::Clone::clone(trial.device());
+                    #private::Returned::report(#iterations)
+                })
+            }
             Form::NoArgument => {
-                quote!(|trial| #private::Returned::report(trial.iterate(|_| #returns { #of_nothing })))
+                let iterations = iterate(of_nothing);
+                quote!(|trial| #private::Returned::report(#iterations))
             }
         };
         let limits = layer::expression(&self.options.limits, private);
@@ -211,13 +223,15 @@ impl<'a> Test<'a> {
         // Reports recognize the closures of this static by its name and leave them out of call
         // stacks.
         let test = format_ident!("{}", memcheck_limits::TEST);
+        // That of the function and not of the attribute, which can be many lines above it.
+        let line = quote_spanned!(self.name => ::core::line!());
         quote! {
             static #test: #private::Description = #private::Description {
                 name: #name,
                 module: ::core::module_path!(),
                 case: &[#(#case),*],
                 file: ::core::file!(),
-                line: ::core::line!(),
+                line: #line,
                 package: ::core::env!("CARGO_PKG_NAME"),
                 manifest_dir: ::core::env!("CARGO_MANIFEST_DIR"),
                 ignored: #ignored,

@@ -2,6 +2,7 @@
 //! come, and the call stack of a thread that a signal ends or asks for its stack. It is in a file that is mapped into
 //! memory, so that each iteration costs a few stores and no call of the system for the file.
 
+use std::panic::Location;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -14,10 +15,14 @@ use memcheck_ledger as ledger;
 use crate::executable::{Executable, sources};
 use crate::{forked, os};
 
+/// The source file of the test of this process.
+static FILE: OnceLock<&'static str> = OnceLock::new();
 static NUMBERS: OnceLock<&'static [AtomicU64]> = OnceLock::new();
 
 /// Creates the file next to the report. Without it, the parent knows only how the process ended.
-pub(crate) fn begin(job: &Job) {
+/// `file` is that of the test.
+pub(crate) fn begin(file: &'static str, job: &Job) {
+    FILE.get_or_init(|| file);
     let (warmup, measured) = (job.limits.warmup.value, job.limits.iterations.value);
     let content = last_state::initial(warmup, measured, &sources(job.sources()));
     if let Ok(numbers) = os::map_numbers(&last_state::path(&job.report), &content, WORDS) {
@@ -40,6 +45,14 @@ fn take_thread() {
     let Some(numbers) = NUMBERS.get() else { return };
     if !forked::is_child() {
         numbers[Word::Thread as usize].store(os::thread_number(), Release);
+    }
+}
+
+/// The iterations are called here. Of the files, the parent knows that of the test only.
+pub(crate) fn iterate_at(caller: &Location<'_>) {
+    let (Some(numbers), Some(file)) = (NUMBERS.get(), FILE.get()) else { return };
+    if caller.file() == *file && !forked::is_child() {
+        numbers[Word::Iterates as usize].store(caller.line().into(), Relaxed);
     }
 }
 

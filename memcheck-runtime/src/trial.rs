@@ -5,6 +5,7 @@ mod counters;
 mod devices;
 mod series;
 
+use std::panic::Location;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,7 @@ use memcheck_ledger::{self as ledger, block};
 
 use crate::device::{self, Device, Error};
 use crate::fault_sweep::Sweep;
+use crate::last_state;
 use crate::os::KeptFile;
 use crate::outcome::Returned;
 use crate::probe::tensor;
@@ -202,7 +204,9 @@ impl Trial {
     ///
     /// # Panics
     /// If it is called a second time, because growth is measured over one series.
+    #[track_caller]
     pub fn iterate<R: Returned>(&self, mut body: impl FnMut(usize) -> R) -> R {
+        last_state::iterate_at(Location::caller());
         let mut series = match Series::start(self) {
             Start::Series(series) => series,
             Start::Sweep(sweep) => {

@@ -121,7 +121,8 @@ fn a_larger_shape_is_paired_with_the_one_of_the_baseline_and_its_rows_add_up() {
     larger
         .prints(&format!("[128,1024] → [192,1024] f32 at {line} (512.0 KiB → 768.0 KiB, +50.0%)"))
         .prints(" | let h = Tensor::randn(0f32, 1f32, (rows(\"ROWS\"), 1024), &device)?;")
-        .prints("cause: these 2 call sites allocate larger tensors than in the baseline");
+        .prints("cause: dimension 0 grew from 128 to 192 at ")
+        .prints("remedy: find out why the dimension is 192, such as a longer sequence");
     let setup = finding(&run(&[("WEIGHTS", "192")]).exits(100));
     assert_eq!(setup["rise"]["kind"], "setup", "{setup:#}");
     assert_eq!(setup["grown"][0]["place"].as_str(), Some(&*programs.site("weights")));

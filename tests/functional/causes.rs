@@ -64,6 +64,15 @@ fn assert_causes(device: &str) {
         at["file"].as_str().map(|file| format!("{file}:{}", at["line"]))
     };
     let known = (device == "cpu").then_some(at);
+    let remedy = |name: &str| {
+        let cause = &run.test(name)["findings"][0]["cause"];
+        cause["remedy"].as_str().expect("a remedy").to_owned()
+    };
+    let of_list = known.as_ref().map(|at| format!("remove entries from the list at {at}, or "));
+    let counted = remedy("outputs_of_counted_lengths");
+    assert!(counted.starts_with(of_list.as_deref().unwrap_or("find the owner: ")), "{counted}");
+    let forgotten = remedy("forgotten_outputs_beside_a_list");
+    assert!(forgotten.starts_with("find the owner: "), "{device}: {forgotten}");
     assert_eq!(keeper("outputs_of_counted_lengths"), known, "{device}");
     assert_eq!(keeper("forgotten_outputs_beside_a_list"), None, "{device}");
     let forgotten = evidence("forgotten_outputs_beside_a_list");

@@ -25,6 +25,7 @@ fn first_line(finding: &Value) -> String {
 fn a_signal_has_the_iteration_and_the_line_that_it_ended() {
     let programs = Programs::of("killed");
     let place = |marker: &str| format!("{}:{}", programs.source(), programs.line(marker));
+    let below = |marker: &str| format!("{}:{}", programs.source(), programs.line(marker) + 1);
     let at = |finding: &Value| {
         let at = &finding["keeps_at"];
         format!("{}:{}", at["file"].as_str().unwrap_or_default(), at["line"])
@@ -63,15 +64,35 @@ fn a_signal_has_the_iteration_and_the_line_that_it_ended() {
             let function = finding["keeps_at"]["function"].as_str().expect("a function");
             assert!(function.contains(expected), "{device} {function}");
         }
-        // No stack is known, and so no line is claimed.
+        // No stack is known, and so only the line that iterates is.
         let killed = finding(&run, "is_killed");
         let message = killed["message"].as_str().unwrap();
         let expected = "SIGKILL (signal 9) ended the process in iteration 5 of 12; 8,3";
         assert!(message.starts_with(expected), "{message}");
         assert!(message.ends_with("were live on the host when that iteration began"), "{message}");
-        assert_eq!(at(&killed), place("the killed test"));
-        assert_eq!(killed["keeps_at"]["function"], Value::Null);
-        assert!(killed["hint"].as_str().unwrap().contains("`dmesg`"), "{killed}");
+        assert_eq!(at(&killed), place("iterates"));
+        assert_eq!(
+            (&killed["keeps_at"]["function"], &killed["iterates"]),
+            (&Value::Null, &true.into())
+        );
+        assert!(
+            run.stderr.contains(&format!("{} (iterates here)", place("iterates"))),
+            "{}",
+            run.stderr
+        );
+        let hint = killed["hint"].as_str().unwrap();
+        assert!(hint.contains("`sudo dmesg | grep -i \"out of memory\"`"), "{killed}");
+        assert!(hint.starts_with("the line calls the iterations, "), "{killed}");
+        for (test, marker, iterates) in [
+            ("is_killed_early", "above the function that is killed early", Value::Null),
+            ("is_killed_without_a_trial", "above the function without a trial", true.into()),
+        ] {
+            let finding = finding(&run, test);
+            assert_eq!(at(&finding), below(marker), "{device} {test}: {finding}");
+            assert_eq!(finding["iterates"], iterates, "{device} {test}");
+        }
+        let early = format!("{} (the test)", below("above the function that is killed early"));
+        assert!(run.stderr.contains(&early), "{}", run.stderr);
         let watches = format!("killed::is_killed --exact --no-capture --device {device}");
         assert!(run.stderr.contains(&watches), "{}", run.stderr);
         let run_text = run.stdout.as_str();

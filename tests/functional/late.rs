@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::fixture::{Programs, Run};
 
-const LATE: &str = "the test was still running after 3s, in iteration 5 of 12";
+const LATE: &str = "the test was still running after 3s (`timeout = \"3s\"` in its attribute), in iteration 5 of 12";
 
 fn finding(run: &Run, test: &str) -> Value {
     assert_eq!(run.codes(test), ["timed-out"], "{test}");
@@ -46,7 +46,7 @@ fn a_test_that_takes_too_long_has_the_line_at_which_it_was() {
     // No stack is known, and so no line is claimed.
     let deaf = finding(&run, "is_deaf");
     assert_eq!(deaf["message"], LATE);
-    assert_eq!((at(&deaf), &deaf["keeps_at"]["function"]), (place("the deaf test"), &Value::Null));
+    assert_eq!((at(&deaf), &deaf["keeps_at"]["function"]), (place("iterates"), &Value::Null));
     assert_eq!(run.test("survives_the_signal")["status"], "passed");
 
     let next = "cargo memcheck run -p memcheck-programs --test programs late::sleeps --exact \
@@ -55,7 +55,9 @@ fn a_test_that_takes_too_long_has_the_line_at_which_it_was() {
     let page = fs::read_to_string(programs.path().join("out/a.html")).expect("a page");
     let sleeps = place("sleeps");
     for (form, text) in [("terminal", &run.stderr), ("markdown", &markdown), ("html", &page)] {
-        for part in [LATE, &sleeps, next, "called from", "a loop or a wait"] {
+        // The page has elements around the setting.
+        let late = if form == "html" { "the test was still running after 3s" } else { LATE };
+        for part in [late, &sleeps, next, "called from", "a loop or a wait"] {
             assert!(text.contains(part), "{form} has no `{part}`:\n{text}");
         }
     }

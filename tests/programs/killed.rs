@@ -8,14 +8,15 @@ use memcheck_runtime::{Trial, mem_test};
 
 /// Calls `end` in the third measured iteration, and allocates 4,096 B in each.
 fn in_the_third(trial: &Trial, end: impl Fn()) -> Result<()> {
-    trial.iterate(|index| {
+    let iteration = |index| {
         let block = Tensor::zeros(1024, DType::F32, trial.device())?;
         if index == trial.warmup() + 2 {
             end(); // line: calls the end
         }
         drop(block);
         Ok(())
-    })
+    };
+    trial.iterate(iteration) // line: iterates
 }
 
 #[mem_test(baseline = false)]
@@ -42,12 +43,23 @@ fn send(signal: i32) {
 }
 
 // A block of 8 MiB is live when the third iteration begins.
-#[mem_test(baseline = false)] // line: the killed test
+#[mem_test(baseline = false)]
 fn is_killed(trial: &mut Trial) -> Result<()> {
     let kept = Tensor::zeros(2 << 20, DType::F32, &candle_core::Device::Cpu)?;
     in_the_third(trial, || send(libc::SIGKILL))?;
     drop(kept);
     Ok(())
+}
+
+#[mem_test(baseline = false)] // line: above the function that is killed early
+fn is_killed_early(trial: &mut Trial) -> Result<()> {
+    send(libc::SIGKILL);
+    in_the_third(trial, || {})
+}
+
+#[mem_test(baseline = false)] // line: above the function without a trial
+fn is_killed_without_a_trial() {
+    send(libc::SIGKILL);
 }
 
 #[mem_test(baseline = false)]

@@ -9,14 +9,15 @@ use memcheck_runtime::{Trial, mem_test};
 
 /// Calls `wait` in the third measured iteration.
 fn in_the_third(trial: &Trial, wait: impl Fn()) -> Result<()> {
-    trial.iterate(|index| {
+    let iteration = |index| {
         let block = Tensor::zeros(1024, DType::F32, trial.device())?;
         if index == trial.warmup() + 2 {
             wait(); // line: calls the end
         }
         drop(block);
         Ok(())
-    })
+    };
+    trial.iterate(iteration) // line: iterates
 }
 
 #[inline(never)]
@@ -77,7 +78,7 @@ fn sleeps_after_a_signal(trial: &mut Trial) -> Result<()> {
 }
 
 /// No stack can be known if no thread accepts the signal.
-#[mem_test(baseline = false, timeout = "3s")] // line: the deaf test
+#[mem_test(baseline = false, timeout = "3s")]
 fn is_deaf(trial: &mut Trial) -> Result<()> {
     // SAFETY: the reaction is that of the system, which ignores the signal.
     unsafe { libc::signal(libc::SIGURG, libc::SIG_IGN) };

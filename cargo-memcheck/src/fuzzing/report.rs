@@ -31,8 +31,9 @@ pub fn report(input: &[u8]) {
     let Written::Complete(measurement) = &written else { return };
     let (test, family) = (measurement.record.test.clone(), measurement.record.family);
     let end = End::Exited(ExitStatus::from_raw(0));
-    let expected = ExpectedTest { test: &test, family };
-    let Ended { measurement, finding, stack: _ } = judge(&end, written, None, expected);
+    let expected = ExpectedTest { test: &test, family, timeout: None };
+    let Ended { measurement, finding, stack: _, iterates: _ } =
+        judge(&end, written, None, expected);
     let record = measurement.map(|measurement| named(*measurement));
     let judged = judged(record, finding);
     if let Some(report) = &judged.report {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::judgement::grown_holder::GrownHolder;
 pub use crate::judgement::head_line::HeadLine;
 use crate::judgement::rise::{self, Rise};
+pub use crate::judgement::site::{Site, Via};
 use crate::measurement::repeats::Range;
 use crate::space::Space;
 
@@ -276,9 +277,13 @@ pub struct Finding {
     pub hint: Option<String>,
     /// The line of the program to look at: the one that allocates the memory or calls those that do
     /// ([`Self::caller`]). Of a crash, the line that it happened at or, without a function, that of
-    /// the test.
+    /// the test ([`Self::iterates`]).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub keeps_at: Option<HeadLine>,
+    /// True if [`Self::keeps_at`] is the line that calls the iterations, in one of which the process
+    /// ended at a line that is not known.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub iterates: bool,
     /// The line that computes the last tensor of a graph that iterations keep, and with it all other
     /// tensors of the graph, or the line that makes the only list longer that can hold the tensors.
     /// `None` if it is not known, or if [`Self::keeps_at`] has it.
@@ -308,75 +313,6 @@ pub struct Finding {
     pub cause: Option<crate::judgement::diagnosis::Cause>,
 }
 
-/// A place that holds bytes: a call site, or a block size if the call site is not known.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Site {
-    /// The innermost function of the program under test.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub function: Option<String>,
-    /// The source file of the function.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
-    /// The line of the call.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub line: Option<u32>,
-    /// The line of the dependency that allocated, if the program's line called one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub via: Option<Via>,
-    /// The path of `tracing` spans.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scope: Option<String>,
-    /// The operation of candle that allocated.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub operation: Option<String>,
-    /// Shape and element type of the tensors, if known: `[8,128] f32`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tensor: Option<String>,
-    /// Size of one block in bytes, if all have the same size.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub block: Option<u64>,
-    /// Bytes that the place holds at the end or at the peak.
-    pub bytes: u64,
-    /// Number of blocks that the place holds, or of its allocations.
-    pub count: u64,
-    /// Bytes that the place adds in an iteration; 0 if the finding is not about growth.
-    pub bytes_per_iteration: u64,
-    /// The kind of growth.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pattern: Option<crate::growth::survivors::Pattern>,
-    /// The kind of growth with its figures, or the purpose of the bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-    /// The call stack without frames of plumbing, the innermost frame first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub stack: Vec<crate::measurement::stack::Frame>,
-    /// The number of outermost frames of [`Self::stack`] that are outside of an iteration. Not in
-    /// files, because only [`Finding::keeps_at`] depends on it.
-    #[serde(skip)]
-    pub outside: usize,
-}
-
-impl Site {
-    /// The place as `src/model.rs:42`, or the innermost function without a line of the program.
-    pub fn place(&self) -> Option<String> {
-        let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
-        let file = self.file.as_ref().map(|file| format!("{file}{line}"));
-        file.or_else(|| self.stack.first().map(|frame| frame.shown()))
-    }
-}
-
-/// The line of a dependency.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Via {
-    /// The source file, beginning with the folder of the package's version.
-    pub file: String,
-    /// The line number.
-    pub line: u32,
-    /// The function that has the line.
-    pub function: String,
-}
-
 /// The ranges that findings report.
 pub fn reported(findings: &[Finding]) -> Vec<&Range> {
     findings.iter().filter_map(|finding| finding.range.as_ref()).collect()
@@ -397,6 +333,7 @@ impl Finding {
             message: message.into(),
             hint: None,
             keeps_at: None,
+            iterates: false,
             kept_through: None,
             sites: Vec::new(),
             grown: Vec::new(),

@@ -42,6 +42,22 @@ impl GrownHolder {
         tensor(&self.holder).is_some()
     }
 
+    /// The shape and the element type of its tensors, as `[192,8] f32`.
+    pub(super) fn tensor(&self) -> Option<&str> {
+        tensor(&self.holder).map(|at| &self.holder[at])
+    }
+
+    /// The operation that allocated, or the innermost function.
+    pub(super) fn operation(&self) -> &str {
+        self.holder.split(' ').next().unwrap_or_default()
+    }
+
+    /// Its file and its line of the program.
+    pub(super) fn line(&self) -> Option<(&str, u32)> {
+        let (file, line) = self.place.as_deref()?.rsplit_once(':')?;
+        Some((file, line.parse().ok()?))
+    }
+
     /// The change of its bytes.
     pub fn difference(&self) -> i128 {
         i128::from(self.now) - i128::from(self.then)

@@ -27,8 +27,8 @@ pub(super) fn headline(finding: &Finding) -> Option<HeadLine> {
 }
 
 fn of_holder(holder: &GrownHolder) -> Option<HeadLine> {
-    let (file, line) = holder.place.as_deref()?.rsplit_once(':')?;
-    Some(HeadLine { file: file.to_owned(), line: line.parse().ok()?, function: None })
+    let (file, line) = holder.line()?;
+    Some(HeadLine { file: file.to_owned(), line, function: None })
 }
 
 /// A site whose only line repeats the body is not a place to look at.

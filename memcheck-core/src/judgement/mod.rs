@@ -9,8 +9,10 @@ pub mod grown_holder;
 pub mod head_line;
 pub mod headline;
 pub mod location;
+mod named_lines;
 pub mod proposal;
 pub mod rise;
+pub mod site;
 pub mod snapshot;
 pub mod verdict;
 

@@ -2,10 +2,14 @@
 //! the holders of the baseline and of the run show it. The baseline has no call stacks, so that no
 //! rule can name a habit of the program.
 
+mod larger;
+
 use serde::{Deserialize, Serialize};
 
 use crate::judgement::grown_holder::GrownHolder;
-use crate::size::counted;
+use crate::judgement::named_lines::NamedLines;
+use crate::size::{Size, counted};
+use larger::Larger;
 
 /// The reason of a regression, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,78 +48,116 @@ impl RiseKind {
             _ => Self::Holds,
         }
     }
+}
 
-    /// What `count` call sites do, as the predicate of a sentence.
-    fn predicate(self, count: usize) -> &'static str {
-        match (self, count) {
-            (Self::Setup, 1) => "holds more memory from before the iterations (set-up)",
-            (Self::Setup, _) => "hold more memory from before the iterations (set-up)",
-            (Self::Larger, 1) => "allocates a larger tensor than in the baseline",
-            (Self::Larger, _) => "allocate larger tensors than in the baseline",
-            (Self::More, 1) => "holds more tensors of the same shape than in the baseline",
-            (Self::More, _) => "hold more tensors of the same shape than in the baseline",
-            (Self::Holds, 1) => "holds more memory at the peak than in the baseline",
-            (Self::Holds, _) => "hold more memory at the peak than in the baseline",
-            (Self::New, 1) => "is new, or its tensor lives longer than before",
-            (Self::New, _) => "are new, or their tensors live longer than before",
-        }
+/// The holders of one kind, the largest change first.
+struct RisenHolders<'a> {
+    kind: RiseKind,
+    holders: Vec<&'a GrownHolder>,
+}
+
+impl RisenHolders<'_> {
+    fn bytes(&self) -> u64 {
+        let sum = self.holders.iter().map(|holder| holder.difference()).sum::<i128>();
+        u64::try_from(sum).unwrap_or(u64::MAX)
     }
 
-    fn remedy(self) -> &'static str {
-        match self {
-            Self::Setup => {
-                "look at what the test creates before it iterates: larger or additional weights, \
-                 tables or inputs"
+    /// ` at 2 call sites`, for a sentence that does not name them otherwise.
+    fn number(&self) -> String {
+        format!(" at {}", counted(self.holders.len() as u64, "call site", "call sites"))
+    }
+
+    fn lines(&self) -> Option<String> {
+        let mut lines = NamedLines::default();
+        for holder in &self.holders {
+            match holder.line() {
+                Some((file, line)) => lines.add(file, line),
+                None => lines.add_unknown(),
             }
-            Self::Larger => {
-                "find out what enlarges the tensor, such as a longer sequence, a larger batch or a \
-                 wider dtype"
+        }
+        lines.text()
+    }
+
+    /// The reason in words, with its lines and its bytes.
+    fn cause(&self) -> String {
+        let lines = self.lines().map(|lines| format!(" at {lines}"));
+        let first = self.holders.first();
+        let named = lines.clone().unwrap_or_default();
+        let at = lines.unwrap_or_else(|| self.number());
+        let operation = first.map(|it| it.operation()).unwrap_or_default();
+        let larger = Larger::of(&self.holders).map(|larger| larger.texts(self.holders.len()));
+        let text = match (self.kind, self.holders.len(), larger) {
+            (RiseKind::Larger, _, Some((change, remark))) => format!("{change}{at}{remark}"),
+            (RiseKind::Larger, _, None) => format!("tensors are larger{at}"),
+            (RiseKind::Setup, _, Some((change, remark))) => {
+                format!("before the iterations (set-up), {change}{at}{remark}")
             }
-            Self::More => {
-                "drop the tensors earlier, or look for a loop or a branch that runs more often"
+            (RiseKind::Setup, _, None) => {
+                format!("more memory is allocated before the iterations (set-up){at}")
             }
-            Self::Holds => {
-                "look for a larger shape, a wider dtype, or tensors that are dropped later"
+            (RiseKind::More, 1, _) => {
+                let tensor = first.and_then(|it| it.tensor()).unwrap_or_default();
+                format!("`{operation}`{named} holds more tensors {tensor} than in the baseline")
             }
-            Self::New => "remove the allocation, or drop its tensor before the peak",
+            (RiseKind::More, ..) => {
+                format!("more tensors of the same shapes are held{at} than in the baseline")
+            }
+            (RiseKind::Holds, 1, _) => {
+                format!("`{operation}`{named} holds more memory than in the baseline")
+            }
+            (RiseKind::Holds, ..) => format!("more memory is held{at} than in the baseline"),
+            (RiseKind::New, 1, _) => {
+                format!("`{operation}`{named} is new, or its tensor lives longer")
+            }
+            (RiseKind::New, count, _) => {
+                format!("{count} allocations{named} are new, or their tensors live longer")
+            }
+        };
+        format!("{text} (+{})", Size(self.bytes()))
+    }
+
+    fn remedy(&self) -> String {
+        let of = self.lines().map(|lines| format!(" of {lines}")).unwrap_or_default();
+        match self.kind {
+            RiseKind::Setup => "look at what the test creates before it iterates: larger or \
+                                additional weights, tables or inputs"
+                .to_owned(),
+            RiseKind::Larger => {
+                let larger = Larger::of(&self.holders).map(|larger| larger.remedy());
+                larger.unwrap_or_else(|| "find out what enlarges the tensors".to_owned())
+            }
+            RiseKind::More => format!(
+                "drop the tensors{of} earlier, or look for a loop or a branch that runs more often"
+            ),
+            RiseKind::Holds => {
+                format!(
+                    "look for larger tensors{of}, for more of them, or for some that are dropped later"
+                )
+            }
+            RiseKind::New if self.holders.len() == 1 => {
+                format!("remove the allocation{of}, or drop its tensor before the peak")
+            }
+            RiseKind::New => {
+                format!("remove the allocations{of}, or drop their tensors before the peak")
+            }
         }
     }
 }
 
 /// The reason of a peak that rose.
 pub fn of_peak(grown: &[GrownHolder]) -> Option<Rise> {
-    let mut kinds: Vec<(RiseKind, usize, i128)> = Vec::new();
+    let mut groups: Vec<RisenHolders<'_>> = Vec::new();
     for holder in grown.iter().filter(|holder| holder.difference() > 0) {
         let kind = RiseKind::of(holder);
-        match kinds.iter_mut().find(|(known, ..)| *known == kind) {
-            Some((_, count, bytes)) => {
-                (*count, *bytes) = (*count + 1, *bytes + holder.difference())
-            }
-            None => kinds.push((kind, 1, holder.difference())),
+        match groups.iter_mut().find(|group| group.kind == kind) {
+            Some(group) => group.holders.push(holder),
+            None => groups.push(RisenHolders { kind, holders: vec![holder] }),
         }
     }
-    kinds.sort_by_key(|(kind, _, bytes)| (std::cmp::Reverse(*bytes), *kind));
-    let &(kind, count, _) = kinds.first()?;
-    let subject = match (kind, count) {
-        (RiseKind::New, 1) => "this allocation".to_owned(),
-        (RiseKind::New, count) => format!("these {count} allocations"),
-        (_, 1) => "this call site".to_owned(),
-        (_, count) => format!("these {count} call sites"),
-    };
-    let cause = match kinds.as_slice() {
-        [_] => format!("{subject} {}", kind.predicate(count)),
-        several => {
-            let parts: Vec<String> = several
-                .iter()
-                .map(|(kind, count, _)| {
-                    let sites = counted(*count as u64, "call site", "call sites");
-                    format!("{sites} {}", kind.predicate(*count))
-                })
-                .collect();
-            parts.join("; ")
-        }
-    };
-    Some(Rise { kind, cause, remedy: kind.remedy().to_owned() })
+    groups.sort_by_key(|group| (std::cmp::Reverse(group.bytes()), group.kind));
+    let first = groups.first()?;
+    let causes: Vec<String> = groups.iter().map(RisenHolders::cause).collect();
+    Some(Rise { kind: first.kind, cause: causes.join("; "), remedy: first.remedy() })
 }
 
 /// The reason of more allocations, of which `new` call sites are new at the peak. A baseline has no
@@ -156,28 +198,39 @@ mod tests {
         (kind, cause)
     }
 
+    fn at(line: u32, holder: GrownHolder) -> GrownHolder {
+        GrownHolder { place: Some(format!("src/lib.rs:{line}")), ..holder }
+    }
+
+    fn resized(then: &str, now: &str) -> GrownHolder {
+        let was_tensor = Some(format!("{then} f32"));
+        GrownHolder { was_tensor, ..holder(&format!("add {now} f32"), 512, 768) }
+    }
+
     #[test]
     fn a_peak_that_rose_has_its_cause_from_the_holders_that_are_new_or_hold_more() {
         assert_eq!(of_peak(&[]), None);
         assert_eq!(of_peak(&[holder("x", 5, 4)]), None);
         let (kind, cause) = reason(&[holder("x", 0, 4), holder("y", 0, 1), holder("z", 5, 4)]);
-        let new = "these 2 allocations are new, or their tensors live longer than before";
+        let new = "2 allocations are new, or their tensors live longer (+5 B)";
         assert_eq!((kind, cause.as_str()), (RiseKind::New, new));
-        let holds = "this call site holds more memory at the peak than in the baseline";
+        let holds = "`x` holds more memory than in the baseline (+3 B)";
         assert_eq!(reason(&[holder("x", 1, 4)]), (RiseKind::Holds, holds.to_owned()));
-        let unlisted = GrownHolder { is_unlisted: true, ..holder("x [1] f32", 0, 4) };
+        let unlisted = GrownHolder { is_unlisted: true, ..holder("x [1] f32", 0, 3) };
         assert_eq!(reason(&[unlisted]).1, holds);
     }
 
     #[test]
     fn larger_tensors_more_tensors_and_a_larger_set_up_are_different_causes() {
-        let tensor = "randn [192,8] f32";
-        let was_tensor = Some("[128,8] f32".to_owned());
-        let larger = GrownHolder { was_tensor, ..holder(tensor, 512, 768) };
-        let more = holder(tensor, 768, 1_536);
+        let larger = at(3, resized("[128,8]", "[192,8]"));
+        let more = at(9, holder("randn [192,8] f32", 768, 1_536));
         let setup = GrownHolder { is_setup: true, ..larger.clone() };
         let kinds = [&larger, &more, &setup].map(|it| reason(std::slice::from_ref(it)));
-        assert_eq!(kinds[0].1, "this call site allocates a larger tensor than in the baseline");
+        assert_eq!(kinds[0].1, "dimension 0 grew from 128 to 192 at src/lib.rs:3 (+256 B)");
+        assert_eq!(
+            kinds[2].1,
+            "before the iterations (set-up), dimension 0 grew from 128 to 192 at src/lib.rs:3 (+256 B)"
+        );
         assert_eq!(kinds.map(|it| it.0), [RiseKind::Larger, RiseKind::More, RiseKind::Setup]);
         let remedies: std::collections::BTreeSet<String> = [&larger, &more, &setup]
             .into_iter()
@@ -187,9 +240,45 @@ mod tests {
         // The kind of most bytes is first, and its remedy is the one that helps.
         let (kind, cause) = reason(&[larger, more]);
         assert_eq!(kind, RiseKind::More);
-        let expected = "1 call site holds more tensors of the same shape than in the baseline; \
-                        1 call site allocates a larger tensor than in the baseline";
+        let expected = "`randn` at src/lib.rs:9 holds more tensors [192,8] f32 than in the baseline \
+                        (+768 B); dimension 0 grew from 128 to 192 at src/lib.rs:3 (+256 B)";
         assert_eq!(cause, expected);
+    }
+
+    #[test]
+    fn a_cause_names_the_dimension_and_at_most_three_lines() {
+        let rows = |line| at(line, resized("[128,8]", "[192,8]"));
+        let new = at(33, holder("ones [192,8] f32", 0, 768));
+        let (kind, cause) = reason(&[new, rows(34), rows(31), rows(30)]);
+        assert_eq!(kind, RiseKind::Larger);
+        assert_eq!(
+            cause,
+            "dimension 0 grew from 128 to 192 at src/lib.rs:30, :31 and :34 (+768 B); `ones` at \
+             src/lib.rs:33 is new, or its tensor lives longer (+768 B)"
+        );
+        let many: Vec<GrownHolder> = (1..=9).map(rows).collect();
+        let cause = reason(&many).1;
+        assert!(
+            cause.ends_with(" at src/lib.rs:1, :2, :3 and 6 more lines (+2.25 KiB)"),
+            "{cause}"
+        );
+    }
+
+    #[test]
+    fn a_remedy_speaks_of_what_changed_only() {
+        let remedy = |holder: GrownHolder| of_peak(&[holder]).unwrap().remedy;
+        let rows = remedy(resized("[128,8]", "[192,8]"));
+        assert!(rows.contains("dimension is 192") && !rows.contains("dtype"), "{rows}");
+        let was_tensor = Some("[192,8] f16".to_owned());
+        let dtype = remedy(GrownHolder { was_tensor, ..holder("add [192,8] f32", 1, 2) });
+        assert!(dtype.contains("dtype is f32") && !dtype.contains("dimension"), "{dtype}");
+        let more = remedy(at(9, holder("randn [192,8] f32", 768, 1_536)));
+        assert!(more.starts_with("drop the tensors of src/lib.rs:9 earlier"), "{more}");
+        let new = remedy(at(33, holder("ones [192,8] f32", 0, 768)));
+        assert_eq!(
+            new,
+            "remove the allocation of src/lib.rs:33, or drop its tensor before the peak"
+        );
     }
 
     #[test]

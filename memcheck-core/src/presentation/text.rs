@@ -26,6 +26,8 @@ pub const ONE_KEEPS_IT: &str = "one of these lines keeps it, or what they call";
 
 /// What is written after the line of a test whose process crashed at a line that is not known.
 pub const LINE_OF_TEST: &str = "the test";
+/// The same, if the line calls the iterations.
+pub const LINE_OF_ITERATIONS: &str = "iterates here";
 
 const FEW_SITES: usize = 3;
 const FEW_LINES: usize = 8;
@@ -214,7 +216,8 @@ fn headline(finding: &Finding) -> Vec<Line> {
 /// The line at which a process crashed or, if it is not known, that of its test.
 fn place_of_crash(finding: &Finding) -> Option<Line> {
     let HeadLine { file, line: number, function } = finding.stopped_at()?;
-    let function = function.as_deref().unwrap_or(LINE_OF_TEST);
+    let unknown = if finding.iterates { LINE_OF_ITERATIONS } else { LINE_OF_TEST };
+    let function = function.as_deref().unwrap_or(unknown);
     Some(line(LinePart::Place, format!("  {file}:{number} ({function})")))
 }
 
@@ -376,9 +379,9 @@ mod tests {
             "  +4.00 KiB softmax at src/model.rs:42 (new at the peak)",
             "  +1.00 KiB matmul at src/model.rs:42 (2.00 KiB → 3.00 KiB, +50.0%)",
             "  -4.00 KiB relu (was 4.00 KiB, is gone)",
-            "  cause: 1 call site is new, or its tensor lives longer than before; 1 call site holds \
-             more memory at the peak than in the baseline",
-            "    remedy: remove the allocation, or drop its tensor before the peak",
+            "  cause: `softmax` at src/model.rs:42 is new, or its tensor lives longer (+4.00 KiB); \
+             `matmul` at src/model.rs:42 holds more memory than in the baseline (+1.00 KiB)",
+            "    remedy: remove the allocation of src/model.rs:42, or drop its tensor before the peak",
         ];
         assert_eq!(lines(&finding, Much::Few), expected);
         assert!(lines(&finding, Much::All).iter().any(|line| line.contains("unchanged")));

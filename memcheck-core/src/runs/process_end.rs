@@ -1,6 +1,8 @@
 //! Whether the measurement of a test process can be trusted. A pass needs a complete record of this
 //! test, from a process that then ended without an error. Everything else is a finding.
 
+mod timeout;
+
 use std::io;
 use std::path::Path;
 use std::process::ExitStatus;
@@ -12,6 +14,7 @@ use crate::device::Family;
 use crate::input;
 use crate::judgement::fault;
 use crate::judgement::finding::{Code, Finding, HeadLine};
+use crate::limits::Setting;
 use crate::measurement::record;
 use crate::measurement::stack::{Frame, Sources, program_calls};
 use crate::os;
@@ -104,6 +107,8 @@ pub struct ExpectedTest<'a> {
     pub test: &'a str,
     /// The family of the device that it runs on.
     pub family: Family,
+    /// Its time-out; `None` if it has none.
+    pub timeout: Option<&'a Setting<Duration>>,
 }
 
 /// The end of a process, judged: what it measured, if that can be trusted, and a finding, if it did
@@ -117,11 +122,13 @@ pub struct Ended {
     /// The call stack of the thread that the finding is about, if the process did not end by itself
     /// and the thread could store it.
     pub stack: Option<LastStack>,
+    /// The line of the test's file that called the iterations, if the process ended in one of them.
+    pub iterates: Option<u32>,
 }
 
 impl From<Finding> for Ended {
     fn from(finding: Finding) -> Self {
-        Self { measurement: None, finding: Some(finding), stack: None }
+        Self { measurement: None, finding: Some(finding), stack: None, iterates: None }
     }
 }
 
@@ -139,15 +146,15 @@ const MOST_CALLERS: usize = 6;
 
 impl Ended {
     /// Adds the place to the finding of a process that crashed or took too long: the innermost line
-    /// of the program on that thread, and the lines that called it. If they are not known, `test`
-    /// is the place, the file and the line of the test.
+    /// of the program on that thread, and the lines that called it. If they are not known, the
+    /// place is the line that calls the iterations, or that of `test`, its file and its line.
     #[must_use]
     pub fn located(
         mut self,
         frames: impl FnMut(u64) -> Vec<Frame>,
         test: Option<(&Path, u32)>,
     ) -> Self {
-        let stack = self.stack.take();
+        let (stack, iterates) = (self.stack.take(), self.iterates.take());
         let Some(finding) = self.finding.as_mut().filter(|it| it.code.ended_process()) else {
             return self;
         };
@@ -166,9 +173,10 @@ impl Ended {
         if finding.keeps_at.is_none() {
             finding.keeps_at = test.map(|(file, line)| HeadLine {
                 file: file.to_string_lossy().into_owned(),
-                line,
+                line: iterates.unwrap_or(line),
                 function: None,
             });
+            finding.iterates = iterates.is_some() && test.is_some();
         }
         self
     }
@@ -189,6 +197,7 @@ pub fn judge(
         },
         other => other,
     };
+    let iterates = last.as_ref().and_then(LastState::iterates_at);
     let status = match end {
         End::Exited(status) => *status,
         End::TimedOut(after) => {
@@ -201,8 +210,9 @@ pub fn judge(
                     (moment.map(|moment| format!(", {moment}")).unwrap_or_default(), None)
                 }
             };
-            let finding = Some(timed_out(*after, &how));
-            return Ended { measurement, finding, stack: last_stack(last, Some(STACK_SIGNAL)) };
+            let finding = Some(timed_out(*after, expected.timeout, &how));
+            let stack = last_stack(last, Some(STACK_SIGNAL));
+            return Ended { measurement, finding, stack, iterates };
         }
     };
     let signal = os::signal(status);
@@ -216,7 +226,7 @@ pub fn judge(
         Written::Unsound(why) if !died => Finding::new(Code::NotMeasured, why).into(),
         Written::Nothing | Written::Refused(_) | Written::Unsound(_) => {
             let finding = crashed(status, last.as_ref(), "before its record was complete");
-            Ended { stack: last_stack(last, signal), ..finding.into() }
+            Ended { stack: last_stack(last, signal), iterates, ..finding.into() }
         }
         Written::Complete(mut measurement) => {
             let record = &mut measurement.record;
@@ -225,7 +235,8 @@ pub fn judge(
             }
             let crashed = || crashed(status, None, "after its record was complete");
             let finding = (!status.success()).then(crashed);
-            Ended { measurement: Some(measurement), finding, stack: last_stack(last, signal) }
+            let stack = last_stack(last, signal);
+            Ended { measurement: Some(measurement), finding, stack, iterates: None }
         }
     }
 }
@@ -242,9 +253,10 @@ fn doubt(measurement: &Measurement, expected: ExpectedTest<'_>) -> Option<String
         .then(|| format!("the record of the test is that of another device, {}", record.device))
 }
 
-fn timed_out(after: Duration, how: &str) -> Finding {
+fn timed_out(after: Duration, limit: Option<&Setting<Duration>>, how: &str) -> Finding {
     let after = humantime::format_duration(after);
-    Finding::new(Code::TimedOut, format!("the test was still running after {after}{how}")).hint(
+    let limit = limit.map(|limit| format!(" ({})", timeout::origin(limit))).unwrap_or_default();
+    Finding::new(Code::TimedOut, format!("the test was still running after {after}{limit}{how}")).hint(
         "look at the line for a loop or a wait that does not end; a test that needs more time gets \
              it with `timeout = \"…\"` in the attribute, or --timeout",
     )
@@ -310,10 +322,14 @@ fn crashed(status: ExitStatus, last: Option<&LastState>, otherwise: &str) -> Fin
             "look for a wrong pointer in `unsafe` code and in the arguments of C functions on the \
              lines above",
         ),
-        KILL => finding.hint(match last.and_then(LastState::live) {
-            Some(live) if live < LITTLE => SENT_FROM_OUTSIDE,
-            _ => SENT_FOR_MEMORY,
-        }),
+        KILL => {
+            let why = match last.and_then(LastState::live) {
+                Some(live) if live < LITTLE => SENT_FROM_OUTSIDE,
+                _ => SENT_FOR_MEMORY,
+            };
+            let line = last.and_then(LastState::iterates_at).map_or("", |_| ITERATES_THERE);
+            finding.hint(format!("{line}{why}"))
+        }
         _ => finding,
     }
 }
@@ -322,12 +338,17 @@ fn crashed(status: ExitStatus, last: Option<&LastState>, otherwise: &str) -> Fin
 /// memory.
 const LITTLE: u64 = 256 << 20;
 
-const SENT_FOR_MEMORY: &str = "memcheck did not send this signal. `dmesg` has a line if the kernel's out-of-memory killer did: \
-     then let the test use less memory, or give the machine or the container more";
+/// The line of a killed process is not that of a call.
+const ITERATES_THERE: &str =
+    "the line calls the iterations, because a killed process leaves no call stack. ";
+
+const SENT_FOR_MEMORY: &str = "memcheck did not send this signal. If `sudo dmesg | grep -i \"out of memory\"` prints a line, the \
+     kernel's out-of-memory killer did: then let the test use less memory, or give the machine or the \
+     container more";
 
 const SENT_FROM_OUTSIDE: &str = "memcheck did not send this signal, and the test held little memory, so that the signal probably \
-     came from outside: a time limit of the CI job, or a `kill`. If `dmesg` has a line of the kernel's \
-     out-of-memory killer, that iteration or another process took the memory";
+     came from outside: a time limit of the CI job, or a `kill`. If `sudo dmesg | grep -i \"out of \
+     memory\"` prints a line, that iteration or another process took the memory";
 
 /// True if the finding is about a process that SIGKILL ended.
 pub fn is_killed(finding: &Finding) -> bool {
@@ -336,7 +357,8 @@ pub fn is_killed(finding: &Finding) -> bool {
 
 /// True if the system can have killed the process because it held much memory.
 pub fn can_lack_memory(finding: &Finding) -> bool {
-    is_killed(finding) && finding.hint.as_deref() != Some(SENT_FROM_OUTSIDE)
+    let is_outside = |hint: &String| hint.ends_with(SENT_FROM_OUTSIDE);
+    is_killed(finding) && !finding.hint.as_ref().is_some_and(is_outside)
 }
 
 /// The beginning of a message about SIGKILL.

@@ -15,7 +15,7 @@ use crate::size::both;
 /// The numbers at the beginning of the file.
 pub const WORDS: usize = 256;
 /// The position of the first call of the stack.
-pub const FIRST_CALL: usize = 8;
+pub const FIRST_CALL: usize = 9;
 /// The most calls of the stack. The innermost ones are kept.
 pub const MOST_CALLS: usize = WORDS - FIRST_CALL;
 
@@ -24,7 +24,7 @@ pub const MOST_CALLS: usize = WORDS - FIRST_CALL;
 pub const STACK_SIGNAL: i32 = 23;
 
 /// The first number. Another layout gets another number.
-const LAYOUT: u64 = 0x6D65_6D63_6865_6301;
+const LAYOUT: u64 = 0x6D65_6D63_6865_6302;
 
 /// The position of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub enum Word {
     Calls = 6,
     /// The system's number of the thread that runs the iterations; 0 before the body begins.
     Thread = 7,
+    /// The line of the test's file that calls the iterations; 0 if it is not known.
+    Iterates = 8,
 }
 
 /// How far the iterations of a test have come.
@@ -106,6 +108,8 @@ pub struct LastState {
     pub measured: u64,
     /// The last signal, if the process could store it.
     pub stack: Option<SignalStack>,
+    /// The line of the test's file that calls the iterations.
+    pub iterates: Option<u32>,
     /// True if a thread has begun the body, so that it can be asked for its stack.
     pub has_body: bool,
     /// The folders of source files in the executable's line tables.
@@ -150,6 +154,7 @@ impl LastState {
             live: word(Word::Live),
             warmup: word(Word::Warmup),
             measured: word(Word::Measured),
+            iterates: u32::try_from(word(Word::Iterates)).ok().filter(|line| *line > 0),
             has_body: word(Word::Thread) != 0,
             stack: (signal != 0).then(|| SignalStack {
                 signal,
@@ -172,6 +177,11 @@ impl LastState {
             Moment::After(index) => format!("after {}", self.iteration(index)),
             Moment::FurtherRound => "while the body ran again, after its iterations".to_owned(),
         }
+    }
+
+    /// The line of the test's file that calls the iterations, if one of them is running.
+    pub fn iterates_at(&self) -> Option<u32> {
+        self.iterates.filter(|_| matches!(self.moment, Moment::In(_)))
     }
 
     /// The live bytes of the host at that moment; `None` if no iteration has begun.
@@ -221,18 +231,19 @@ mod tests {
         let mut content = initial(2, 10, &sources());
         let begun = LastState::parse(&content).unwrap();
         assert_eq!((begun.moment, begun.stack, begun.live), (Moment::BeforeIterations, None, 0));
-        assert!(!begun.has_body);
+        assert_eq!((begun.has_body, begun.iterates), (false, None));
         assert_eq!((begun.warmup, begun.measured, begun.sources), (2, 10, sources()));
         put(&mut content, Word::Moment as usize, Moment::In(4).encode());
         put(&mut content, Word::Live as usize, 4_096);
         put(&mut content, Word::Thread as usize, 77);
+        put(&mut content, Word::Iterates as usize, 41);
         put(&mut content, Word::Signal as usize, 11);
         put(&mut content, Word::Calls as usize, 2);
         put(&mut content, FIRST_CALL, 7);
         put(&mut content, FIRST_CALL + 1, 9);
         let died = LastState::parse(&content).unwrap();
         assert_eq!(died.stack, Some(SignalStack { signal: 11, calls: vec![7, 9] }));
-        assert!(died.has_body);
+        assert_eq!((died.has_body, died.iterates), (true, Some(41)));
         assert_eq!(died.moment_text(), "in iteration 5 of 12");
         let live = "4,096 B (4.00 KiB) were live on the host when that iteration began";
         assert_eq!(died.live_text().as_deref(), Some(live));

@@ -188,7 +188,8 @@ fn run_once(job: &Job, (family, threads): (Family, u32), is_first: bool) -> Ende
     // If the harness is killed, the supervisor removes the last files and the folder.
     let _ = std::fs::remove_file(&job.report);
     let _ = std::fs::remove_file(last_state::path(&job.report));
-    process_end::judge(&end, written, last, ExpectedTest { test: &job.test, family })
+    let timeout = Some(&job.limits.timeout);
+    process_end::judge(&end, written, last, ExpectedTest { test: &job.test, family, timeout })
 }
 
 /// The baselines of a test and of its laws on all devices, although this process runs only one.

@@ -54,7 +54,7 @@ pub(super) fn measure(
     let request = description.device_on(&job.device);
     let limits = job.limits.clone();
     let (case, mut progress) = begin(description, job)?;
-    last_state::begin(job);
+    last_state::begin(description.file, job);
     // Before the counters are reset, because a new thread allocates a few bytes.
     if let Some(listener) = progress.take_if(|_| job.live) {
         live::start(listener, job.sources())?;

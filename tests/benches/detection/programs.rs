@@ -176,7 +176,7 @@ fn run_seed(
             .output()?;
         let written = Written::read(&report)?;
         let _ = std::fs::remove_file(&report);
-        let expected = ExpectedTest { test, family };
+        let expected = ExpectedTest { test, family, timeout: None };
         Ok(process_end::judge(&End::Exited(output.status), written, None, expected))
     };
     let mut failed = None;

@@ -276,7 +276,8 @@ impl<'a> Runner<'a> {
     }
 
     fn judge(end: &End, written: Written, report: &Path, task: &Task) -> Ended {
-        let expected = ExpectedTest { test: task.name(), family: task.family() };
+        let timeout = Some(&task.limits.timeout);
+        let expected = ExpectedTest { test: task.name(), family: task.family(), timeout };
         process_end::judge(end, written, LastState::read(report), expected)
     }
 

@@ -31,8 +31,9 @@ impl Brief {
             let file = file.to_str().filter(|_| file.is_relative())?;
             Some((file.to_owned(), task.subject.line()))
         };
-        // The line of a crash without a function is that of its test.
-        let is_known = own.is_some() && finding.stopped_at().is_none_or(|at| at.function.is_some());
+        // The line of a crash without a function is that of its test, unless it iterates there.
+        let is_known = own.is_some()
+            && (finding.iterates || finding.stopped_at().is_none_or(|at| at.function.is_some()));
         Self { is_of_test: !is_known, at: own.or_else(of_test), cause }
     }
 }
@@ -146,7 +147,7 @@ mod tests {
         let peak = Finding { grown: vec![grown], ..Finding::new(Code::PeakRegression, "higher") };
         let (line, cause) = brief(peak, "");
         assert_eq!(line, "src/b.rs:34");
-        assert_eq!(cause, "this allocation is new, or its tensor lives longer than before");
+        assert_eq!(cause, "`randn` at src/b.rs:34 is new, or its tensor lives longer (+8 B)");
     }
 
     #[test]
@@ -159,7 +160,9 @@ mod tests {
         assert_eq!((of(&outcome).at, of(&outcome).is_of_test), (Some(line), true));
         let at = HeadLine { file: "a.rs".to_owned(), line: 7, function: None };
         let crash = Finding { keeps_at: Some(at), ..Finding::new(Code::Crashed, "SIGABRT") };
-        assert_eq!(brief(crash, "").0, "", "only the line of the test is known");
+        assert_eq!(brief(crash.clone(), "").0, "", "only the line of the test is known");
+        let iterating = Finding { iterates: true, ..crash };
+        assert_eq!(brief(iterating, "").0, "a.rs:7", "the line that iterates");
         let at = HeadLine { file: "/registry/a.rs".to_owned(), line: 7, function: None };
         let leak = Finding { keeps_at: Some(at), ..Finding::new(Code::Leak, "grows") };
         assert_eq!(brief(leak, ""), (String::new(), "grows".to_owned()));

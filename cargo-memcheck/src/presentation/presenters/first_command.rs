@@ -36,9 +36,19 @@ fn after<'t>(text: &'t str, mark: &str) -> &'t str {
     rest.lines().next().unwrap_or_default()
 }
 
+/// The words before the first command, in texts that name several.
+fn words(outcome: &TestOutcome) -> &'static str {
+    let (task, first) = (task(), next_step::first(&task(), outcome));
+    let advised = next_step::advised(&task, outcome).into_iter();
+    advised.filter(|(_, step)| Some(step) == first.as_ref()).map(|(when, _)| when).next().unwrap()
+}
+
 /// The first command in each form.
 fn shown(outcome: &TestOutcome) -> Vec<(&'static str, String)> {
     let task = task();
+    let words = format!("{} ", words(outcome));
+    let mut begin = words.clone();
+    begin[..1].make_ascii_uppercase();
     let report = every::reports_of(&task, outcome);
     let sarif: Value = serde_json::from_str(&report("sarif")).unwrap();
     let next = &sarif["runs"][0]["results"][0]["properties"]["nextStep"];
@@ -58,11 +68,11 @@ fn shown(outcome: &TestOutcome) -> Vec<(&'static str, String)> {
     let xml = report("junit").replace("&apos;", "'").replace("&amp;", "&");
     vec![
         ("terminal", command.to_owned()),
-        ("annotation", after(&annotation, "next: ").to_owned()),
+        ("annotation", after(&annotation, &words).to_owned()),
         ("sarif", next.as_str().unwrap().to_owned()),
-        ("junit", after(&xml, "next: ").trim_end_matches("</failure>").to_owned()),
+        ("junit", after(&xml, &words).trim_end_matches("</failure>").to_owned()),
         // A line that is not the last of its paragraph ends with a backslash.
-        ("markdown", after(&report("markdown"), "Next: ").trim_end_matches('\\').to_owned()),
+        ("markdown", after(&report("markdown"), &begin).trim_end_matches('\\').to_owned()),
         ("html", html),
     ]
 }

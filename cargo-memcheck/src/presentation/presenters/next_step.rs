@@ -1,5 +1,8 @@
 //! The commands that a person runs next, for all forms of output.
 
+mod snapshots;
+
+use memcheck_core::judgement::diagnosis::Cause;
 use memcheck_core::judgement::finding::{Class, Code, Finding};
 use memcheck_core::judgement::verdict::{Status, Verdict};
 use memcheck_core::runs::process_end;
@@ -7,6 +10,8 @@ use memcheck_core::runs::process_end;
 use super::findings::folded;
 use crate::discovery::task::{Task, TestOutcome, TestSubject};
 use crate::invocation::printed::PrintedCommand;
+
+pub(super) use snapshots::Snapshots;
 
 /// What a command does for a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,62 +36,6 @@ pub(super) enum NextStep {
     Accept(Snapshots),
     /// Explains a finding or a cause.
     Explain(String),
-}
-
-/// The pending snapshots of a test.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Snapshots {
-    names: Vec<String>,
-    /// In a folder that CI uploads, so that a person has it elsewhere.
-    elsewhere: bool,
-}
-
-/// A command has at most so many names of snapshots.
-#[cfg(feature = "exports")]
-const MOST_NAMES: usize = 8;
-
-impl Snapshots {
-    /// `None` if the test has no pending snapshot.
-    fn of(outcome: &TestOutcome) -> Option<Self> {
-        let report = outcome.report.as_ref();
-        let own = report.and_then(|report| Some((report.pending.as_ref()?, &report.snapshot)));
-        let across = &outcome.across;
-        let of_law = across.pending.as_ref().map(|pending| (pending, &across.snapshot));
-        let all: Vec<_> = own.into_iter().chain(of_law).collect();
-        let elsewhere = all.iter().any(|(pending, snapshot)| {
-            snapshot.as_ref().is_some_and(|snapshot| snapshot.parent() != pending.parent())
-        });
-        let name = |pending: &std::path::Path| {
-            let name = pending.file_name()?.to_string_lossy().into_owned();
-            Some(name.strip_suffix(".new").map_or(name.clone(), str::to_owned))
-        };
-        let names: Vec<String> = all.iter().filter_map(|(pending, _)| name(pending)).collect();
-        (!names.is_empty()).then_some(Self { names, elsewhere })
-    }
-
-    /// The snapshots of several tests; `None` if there are none.
-    #[cfg(feature = "exports")]
-    pub(super) fn joined(all: &[Self]) -> Option<Self> {
-        let names: Vec<String> = all.iter().flat_map(|it| it.names.iter().cloned()).collect();
-        // The command without names is about all pending snapshots.
-        let names = if names.len() > MOST_NAMES { Vec::new() } else { names };
-        let elsewhere = all.iter().any(|it| it.elsewhere);
-        (!all.is_empty()).then_some(Self { names, elsewhere })
-    }
-
-    /// The command that shows them.
-    pub(super) fn review(&self, baselines: &[String]) -> String {
-        let command = match self.elsewhere {
-            true => PrintedCommand::ReviewFetchedSnapshots,
-            false => PrintedCommand::ReviewSnapshots,
-        };
-        command.of_snapshots(&self.names, self.flags(baselines))
-    }
-
-    fn flags(&self, baselines: &[String]) -> Vec<String> {
-        let from = ["--from", "DIR"].map(str::to_owned);
-        from.into_iter().filter(|_| self.elsewhere).chain(baselines.iter().cloned()).collect()
-    }
 }
 
 impl NextStep {
@@ -175,6 +124,10 @@ pub(super) fn all(task: &Task, outcome: &TestOutcome) -> Vec<NextStep> {
             gravest.map_or(NextStep::Run, |code| of_code(code, outcome, snapshots.as_ref()))
         }
     }];
+    // The remedy of a known cause is the next step, and then the test shows if it has helped.
+    if steps[0] == NextStep::Profile && has_remedy(verdict) {
+        steps.insert(0, NextStep::Run);
+    }
     let has_sites = verdict.findings.iter().any(|finding| finding.code.is_about_memory());
     steps.extend(has_sites.then_some(NextStep::Profile));
     steps.extend(snapshots.map(NextStep::Accept));
@@ -193,6 +146,14 @@ pub(super) fn all(task: &Task, outcome: &TestOutcome) -> Vec<NextStep> {
         }
     }
     distinct
+}
+
+/// True if the test leaks and its remedy is known.
+fn has_remedy(verdict: &Verdict) -> bool {
+    verdict.findings.iter().any(|finding| {
+        let cause = finding.cause.as_ref();
+        finding.code == Code::Leak && cause.is_some_and(Cause::has_certain_remedy)
+    })
 }
 
 /// The step that helps most with a code.
@@ -222,10 +183,16 @@ pub(super) fn acceptance(
     outcome: &TestOutcome,
     baselines: &[String],
 ) -> Option<(&'static str, String)> {
+    Some((INTENDED, NextStep::Accept(accepted(outcome)?).command(task, baselines)))
+}
+
+const INTENDED: &str = "if the new figures are intended:";
+
+/// The snapshots that a text advises to accept.
+fn accepted(outcome: &TestOutcome) -> Option<Snapshots> {
     let is_new = |finding: &Finding| finding.code == Code::MissingBaseline;
-    let step = NextStep::Accept(Snapshots::of(outcome)?);
-    let advised = !outcome.verdict.findings.iter().all(is_new);
-    advised.then(|| ("if the new figures are intended:", step.command(task, baselines)))
+    let snapshots = Snapshots::of(outcome)?;
+    (!outcome.verdict.findings.iter().all(is_new)).then_some(snapshots)
 }
 
 /// A process that was killed mostly had no memory left, which a view of its memory shows. The output
@@ -253,12 +220,34 @@ fn explained(finding: &Finding) -> Option<String> {
     (!is_new).then(|| code.unwrap_or_else(|| finding.code.to_string()))
 }
 
-/// The first step and the advice to accept, as lines of plain text below the findings of a test.
+/// The steps that a text names below the findings of a test, in their order, each with the words before
+/// its command. The further ones of [`all`] are for reports with more room.
+pub(super) fn advised(task: &Task, outcome: &TestOutcome) -> Vec<(&'static str, NextStep)> {
+    let mut steps = all(task, outcome).into_iter();
+    let accept = accepted(outcome).map(NextStep::Accept);
+    let first = steps.next();
+    match (first, accept) {
+        (Some(NextStep::Run), accept) if has_remedy(&outcome.verdict) => {
+            let profile = steps.find(|step| *step == NextStep::Profile);
+            let profile = profile.map(|step| ("for all call sites:", step));
+            let run = ("after the fix:", NextStep::Run);
+            let accept = accept.map(|step| (INTENDED, step));
+            std::iter::once(run).chain(profile).chain(accept).collect()
+        }
+        (Some(NextStep::Profile), Some(accept)) => {
+            vec![(INTENDED, accept), ("if not:", NextStep::Profile)]
+        }
+        (first, accept) => {
+            let first = first.map(|step| ("next:", step));
+            first.into_iter().chain(accept.map(|step| (INTENDED, step))).collect()
+        }
+    }
+}
+
+/// The steps of [`advised`] as lines of plain text.
 pub(super) fn lines(task: &Task, outcome: &TestOutcome, baselines: &[String]) -> Vec<String> {
-    let next = first(task, outcome).map(|step| format!("next: {}", step.command(task, baselines)));
-    let accepted = acceptance(task, outcome, baselines);
-    let accepted = accepted.map(|(when, command)| format!("{when} {command}"));
-    next.into_iter().chain(accepted).collect()
+    let steps = advised(task, outcome).into_iter();
+    steps.map(|(when, step)| format!("{when} {}", step.command(task, baselines))).collect()
 }
 
 /// The codes of the findings that fail the test.
@@ -278,214 +267,4 @@ pub(super) fn codes(verdict: &Verdict) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::process::ExitStatusExt;
-    use std::process::ExitStatus;
-
-    use memcheck_core::device::Family;
-    use memcheck_core::judgement::finding::TABLE;
-    use memcheck_core::measurement::stack::Sources;
-    use memcheck_core::runs::process_end::{End, ExpectedTest, Written};
-    use memcheck_core::wire::last_state::{LastState, Moment};
-
-    use super::*;
-    use crate::discovery::task::example::task;
-    use crate::invocation::cli::refusal;
-    use crate::presentation::presenters::example::leaky;
-
-    fn outcome(codes: &[Code], pending: Option<&str>) -> TestOutcome {
-        let mut outcome = leaky();
-        let findings = codes.iter().map(|code| Finding::new(*code, "message")).collect();
-        let denied = codes.iter().copied().filter(|code| *code == Code::MissingBaseline).collect();
-        outcome.verdict = Verdict { status: Status::Failed, findings, denied };
-        let report = outcome.report.as_mut().unwrap();
-        report.snapshot = Some("/w/snapshots/a@cpu.snap".into());
-        report.pending = pending.map(Into::into);
-        outcome
-    }
-
-    const NEXT_TO_BASELINE: Option<&str> = Some("/w/snapshots/a@cpu.snap.new");
-
-    fn of_first(outcome: &TestOutcome) -> Option<String> {
-        let baselines = ["--baselines", "kept here"].map(str::to_owned);
-        Some(first(&task(), outcome)?.command(&task(), &baselines))
-    }
-
-    #[test]
-    fn a_panic_is_run_again_with_a_backtrace_and_a_killed_test_as_it_was() {
-        let mut panicked = outcome(&[Code::TestFailed], None);
-        let command =
-            |outcome: &TestOutcome| first(&task(), outcome).unwrap().command(&task(), &[]);
-        assert_eq!(
-            first(&task(), &panicked),
-            Some(NextStep::ShowOutput),
-            "an error has no backtrace"
-        );
-        panicked.output.stderr =
-            "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace"
-                .to_owned();
-        let own = "cargo memcheck run -p app --test mem a::b --exact";
-        let backtrace = format!("RUST_BACKTRACE=1 {own} --no-capture --device cpu");
-        assert_eq!(command(&panicked), backtrace);
-        assert_eq!(command(&TestOutcome::killed(None)), format!("{own} --device cpu"));
-        let unmeasured = outcome(&[Code::NotMeasured], None);
-        assert_eq!(first(&task(), &unmeasured), Some(NextStep::Doctor));
-        let without_record = TestOutcome { report: None, ..unmeasured };
-        assert_eq!(first(&task(), &without_record), Some(NextStep::ShowOutput));
-    }
-
-    #[test]
-    fn every_step_is_there_once_and_a_failed_test_is_run_again_at_most_once() {
-        for row in TABLE {
-            let mut outcome = outcome(&[row.code], NEXT_TO_BASELINE);
-            outcome.verdict.denied = vec![row.code];
-            let steps = all(&task(), &outcome);
-            for (number, step) in steps.iter().enumerate() {
-                assert!(!steps[..number].contains(step), "{}: {steps:?}", row.name);
-            }
-            let runs = steps.iter().filter(|step| step.runs()).count();
-            assert!(runs <= 1, "{}: {steps:?}", row.name);
-            assert_eq!(runs == 0, row.class == Class::Bookkeeping, "{}: {steps:?}", row.name);
-            let profiled = TestOutcome { is_profiled: true, ..outcome };
-            let left = all(&task(), &profiled);
-            let expected = steps.into_iter().filter(|step| *step != NextStep::Profile);
-            assert_eq!(left, expected.collect::<Vec<_>>(), "{}", row.name);
-        }
-    }
-
-    #[test]
-    fn new_figures_are_accepted_by_the_names_of_their_snapshots_only() {
-        let advice = |codes: &[Code], pending| {
-            acceptance(&task(), &outcome(codes, pending), &[]).map(|(_, command)| command)
-        };
-        let regressions = [Code::PeakRegression, Code::GrowthRegression];
-        let scoped = "cargo memcheck accept a@cpu.snap";
-        assert_eq!(advice(&regressions, NEXT_TO_BASELINE).unwrap(), scoped);
-        assert_eq!(advice(&regressions, None), None, "there is nothing to accept");
-        assert_eq!(advice(&[Code::MissingBaseline], NEXT_TO_BASELINE), None);
-    }
-
-    #[cfg(feature = "exports")]
-    #[test]
-    fn snapshots_of_several_tests_are_reviewed_by_one_command() {
-        let of = |count: usize, elsewhere| {
-            let one = |number| Snapshots { names: vec![format!("t{number}@cpu.snap")], elsewhere };
-            let all: Vec<Snapshots> = (0..count).map(one).collect();
-            Snapshots::joined(&all).map(|joined| joined.review(&[]))
-        };
-        assert_eq!(of(0, false), None);
-        assert_eq!(of(2, false).unwrap(), "cargo memcheck review t0@cpu.snap t1@cpu.snap");
-        assert_eq!(of(1, true).unwrap(), "cargo memcheck review t0@cpu.snap --from DIR");
-        assert_eq!(of(MOST_NAMES + 1, false).unwrap(), "cargo memcheck review");
-    }
-
-    #[test]
-    fn a_killed_test_is_watched_and_another_crash_is_run_with_its_output() {
-        let mut crashed = outcome(&[Code::Crashed], None);
-        let step = |outcome: &TestOutcome| {
-            let first = first(&task(), outcome).unwrap();
-            assert_eq!(all(&task(), outcome)[0], first);
-            first
-        };
-        assert_eq!(step(&crashed), NextStep::ShowBacktrace);
-        crashed.verdict.findings[0].message = "SIGKILL (signal 9) ended the process".to_owned();
-        assert_eq!(step(&crashed), NextStep::Watch);
-        assert_eq!(
-            NextStep::Watch.command(&task(), &[]),
-            "cargo memcheck profile -p app --test mem a::b --exact --live --device cpu"
-        );
-        let killed = ExitStatus::from_raw(9);
-        let last = |live| LastState {
-            moment: Moment::In(4),
-            live,
-            warmup: 2,
-            measured: 10,
-            has_body: true,
-            stack: None,
-            sources: Sources::default(),
-        };
-        let expected = ExpectedTest { test: "a::b", family: Family::Cpu };
-        for (live, expected_step) in [(1 << 20, NextStep::ShowOutput), (1 << 30, NextStep::Watch)] {
-            let end = End::Exited(killed);
-            let ended = process_end::judge(&end, Written::Nothing, Some(last(live)), expected);
-            crashed.verdict.findings = ended.finding.into_iter().collect();
-            assert_eq!(step(&crashed), expected_step, "{live}");
-        }
-    }
-
-    #[test]
-    fn codes_and_the_explanation_are_in_the_order_of_the_findings_that_are_shown() {
-        let both = outcome(&[Code::AllocationsRegression, Code::PeakRegression], None);
-        assert_eq!(codes(&both.verdict), "peak-regression, allocations-regression");
-        let explained = NextStep::Explain("peak-regression".to_owned());
-        assert!(all(&task(), &both).contains(&explained));
-    }
-
-    #[test]
-    fn every_command_for_every_finding_is_accepted_by_the_command_line() {
-        let mut task = task();
-        let TestSubject::Test(entry) = &mut task.subject else { panic!("a test") };
-        entry.name = "a::b of 'c'".to_owned();
-        let baselines = ["--baselines", "kept here"].map(str::to_owned);
-        let mut count = 0;
-        for ignored in [false, true] {
-            let TestSubject::Test(entry) = &mut task.subject else { panic!("a test") };
-            entry.ignored = ignored;
-            for id in ["app", "app::mem", "app::bin/b", "app::bench/b", "app::example/e"] {
-                id.clone_into(&mut task.binary.id);
-                for row in TABLE {
-                    for pending in [None, NEXT_TO_BASELINE, Some("/ci/pending/-a@cpu.snap.new")] {
-                        let mut outcome = outcome(&[row.code], pending);
-                        outcome.verdict.denied = vec![row.code];
-                        let steps = first(&task, &outcome).into_iter().chain(all(&task, &outcome));
-                        for step in steps {
-                            let command = step.command(&task, &baselines);
-                            let command = command.trim_start_matches("RUST_BACKTRACE=1 ");
-                            assert_eq!(refusal(command), None);
-                            let runs = matches!(command.split(' ').nth(2), Some("run" | "profile"));
-                            let states = command.contains(" --run-ignored all");
-                            assert_eq!(states, runs && ignored, "{command}");
-                            count += 1;
-                        }
-                    }
-                }
-            }
-        }
-        assert!(count > 2_000, "{count}");
-    }
-
-    #[test]
-    fn a_measured_finding_decides_the_first_step() {
-        let both = outcome(&[Code::MissingBaseline, Code::Leak], None);
-        assert_eq!(
-            of_first(&both).unwrap(),
-            "cargo memcheck profile -p app --test mem a::b --exact --device cpu"
-        );
-        assert_eq!(codes(&both.verdict), "missing-baseline, leak");
-        let mut allowed = outcome(&[Code::Improved], None);
-        allowed.verdict.status = Status::Passed;
-        assert_eq!(all(&task(), &allowed)[0], NextStep::Profile);
-        assert_eq!(codes(&allowed.verdict), "");
-    }
-
-    #[test]
-    fn accepting_and_reviewing_need_a_pending_snapshot() {
-        let new = |pending| outcome(&[Code::MissingBaseline], pending);
-        assert_eq!(
-            of_first(&new(NEXT_TO_BASELINE)).unwrap(),
-            "cargo memcheck review a@cpu.snap --baselines 'kept here'"
-        );
-        assert_eq!(
-            of_first(&new(Some("/ci/pending/a@cpu.snap.new"))).unwrap(),
-            "cargo memcheck review a@cpu.snap --from DIR --baselines 'kept here'"
-        );
-        assert_eq!(of_first(&new(None)).unwrap(), "cargo memcheck explain missing-baseline");
-        let accepts = |outcome: &TestOutcome| {
-            all(&task(), outcome).iter().any(|step| matches!(step, NextStep::Accept(_)))
-        };
-        assert!(accepts(&new(NEXT_TO_BASELINE)) && !accepts(&new(None)));
-        let mut of_law = new(None);
-        of_law.across.pending = Some("/w/snapshots/a.law@cpu.snap.new".into());
-        assert!(accepts(&of_law));
-    }
-}
+mod tests;

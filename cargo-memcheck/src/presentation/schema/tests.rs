@@ -80,6 +80,7 @@ fn finding() -> Finding {
         hint: some(),
         longer_run: some(),
         keeps_at: Some(HeadLine { file: text(), line: 1, function: some() }),
+        iterates: true,
         kept_through: Some(HeadLine { file: text(), line: 1, function: some() }),
         sites: vec![site],
         grown: vec![holder()],

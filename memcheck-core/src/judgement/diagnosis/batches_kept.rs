@@ -1,6 +1,6 @@
 //! Batches of input that accumulate in a loader, or in a queue without a bound.
 
-use super::{Suspect, count, rule};
+use super::{RemedyAt, Suspect, count, rule};
 use crate::measurement::stack::Owner;
 use crate::size::counted;
 
@@ -22,7 +22,10 @@ rule!(
         "{} from {}",
         counted(count(suspects), "surviving tensor was made", "surviving tensors were made"),
         suspects.first().and_then(|suspect| origin(suspect)).unwrap_or_default()
-    )
+    );
+    at_lines(RemedyAt::Allocating(|at| format!(
+        "drop a batch of {at} after its step, and bound the queue of a prefetching loader"
+    )))
 );
 
 /// The origin of the data of a batch, in words. Random numbers are not data.

@@ -1,6 +1,6 @@
 //! Memory that no tensor holds.
 
-use super::{count, rule};
+use super::{RemedyAt, count, rule};
 use crate::size::counted;
 
 rule!(
@@ -13,5 +13,8 @@ rule!(
         "{} belong to a tensor{}",
         counted(count(suspects), "surviving block does not", "surviving blocks do not"),
         evidence.owners.question(suspects)
-    )
+    );
+    at_lines(RemedyAt::Keeping(|at| format!(
+        "remove entries from the list at {at}, or bound its length"
+    )))
 );

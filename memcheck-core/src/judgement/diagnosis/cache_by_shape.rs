@@ -1,6 +1,6 @@
 //! A cache that keeps one entry for each shape, in the program or in a library.
 
-use super::{Suspect, rule};
+use super::{RemedyAt, Suspect, rule};
 use crate::measurement::stack::{Frame, Passage};
 
 const MIN_ENTRIES: usize = 3;
@@ -29,7 +29,10 @@ rule!(
             suspects.iter().map(|suspect| suspect.survivors.tensors.len()).sum::<usize>(),
             first_tensors(suspects)
         )
-    }
+    };
+    at_lines(RemedyAt::Allocating(|at| format!(
+        "pad or bucket the inputs so that there are few shapes, or clear the cache that keeps the tensors of {at}"
+    )))
 );
 
 fn first_tensors(suspects: &[&Suspect<'_>]) -> String {

@@ -1,6 +1,6 @@
 //! A cache that grows with every position.
 
-use super::{rate, rule};
+use super::{RemedyAt, rate, rule};
 use crate::growth::survivors::Pattern;
 use crate::size::both;
 
@@ -19,5 +19,8 @@ rule!(
             "buffers are replaced by larger ones: {} more per iteration",
             both(rate(suspects))
         ),
-    }
+    };
+    at_lines(RemedyAt::Allocating(|at| format!(
+        "bound the cache that is extended at {at} (a window, a maximum length), or clear it after the sequence"
+    )))
 );

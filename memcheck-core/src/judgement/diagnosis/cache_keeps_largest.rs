@@ -1,6 +1,6 @@
 //! A buffer that stays as large as the largest input ever seen.
 
-use super::{Evidence, Leftover, rule};
+use super::{Evidence, Leftover, RemedyAt, rule};
 use crate::growth::survivors::Pattern;
 use crate::size::both;
 
@@ -14,7 +14,10 @@ rule!(
             suspects.iter().filter_map(|suspect| suspect.survivors.group.live_bytes.last()).sum();
         format!("the buffer was replaced by larger ones and now holds {}", both(now))
     };
-    remark(), with_retained(retained)
+    remark(), with_retained(retained),
+    at_lines(RemedyAt::Allocating(|at| format!(
+        "drop the buffer of {at} after a large input, or bound the inputs: it does not grow by itself"
+    )))
 );
 
 /// Also fits the workspace that candle's quantized products keep for a device.

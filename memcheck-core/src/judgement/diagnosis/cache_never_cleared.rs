@@ -1,6 +1,6 @@
 //! A key-value cache that continues from one request to the next.
 
-use super::{Suspect, rate, rule};
+use super::{RemedyAt, Suspect, rate, rule};
 use crate::growth::survivors::Pattern;
 use crate::size::both;
 
@@ -15,7 +15,10 @@ rule!(
     |suspects, _| format!(
         "caches of finished requests are still live or still grow: {} more per iteration",
         both(rate(suspects))
-    )
+    );
+    at_lines(RemedyAt::Allocating(|at| format!(
+        "clear the cache that is extended at {at} before each request (`clear_kv_cache`, or a new `Cache`)"
+    )))
 );
 
 /// Such an iteration is a request and not a token.

@@ -1,6 +1,6 @@
 //! Frees that the driver refused. Their blocks stay live until the process ends.
 
-use super::{Evidence, Leftover, Suspect, rule};
+use super::{Evidence, Leftover, RemedyAt, Suspect, rule};
 use crate::size::both;
 
 rule!(
@@ -18,7 +18,10 @@ rule!(
             |bytes: fn(&Suspect<'_>) -> u64| -> u64 { suspects.iter().map(|of| bytes(of)).sum() };
         unfreed(sum(|of| of.survivors.held.unfreed), sum(|of| of.survivors.group.bytes()))
     };
-    with_retained(retained)
+    with_retained(retained),
+    at_lines(RemedyAt::Allocating(|at| format!(
+        "drop the tensors of {at} before the device, on a thread where its CUDA context is current"
+    )))
 );
 
 fn unfreed(bytes: u64, all: u64) -> String {

@@ -1,6 +1,6 @@
 //! Gradients that outlive their step.
 
-use super::{count, rule};
+use super::{RemedyAt, count, rule};
 use crate::size::counted;
 
 rule!(
@@ -11,5 +11,8 @@ rule!(
     |suspects, _| format!(
         "{} allocated by `Tensor::backward`",
         counted(count(suspects), "surviving block was", "surviving blocks were")
-    )
+    );
+    at_lines(RemedyAt::Allocating(|at| format!(
+        "drop the `GradStore` of {at} at the end of the step; keep scalars of it, not the store"
+    )))
 );

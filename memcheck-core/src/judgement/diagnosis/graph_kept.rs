@@ -1,6 +1,6 @@
 //! Tensors that are part of a graph and keep all tensors that they were computed from.
 
-use super::{count, rule};
+use super::{RemedyAt, count, rule};
 use crate::size::{counted, exact};
 
 rule!(
@@ -16,5 +16,8 @@ rule!(
             counted(count(suspects), "surviving tensor", "surviving tensors"),
             if graph == 1 { "holds its" } else { "hold their" }
         )
-    }
+    };
+    at_lines(RemedyAt::Keeping(|at| format!(
+        "keep `detach()` of the result of {at}, or its number from `to_scalar`, after the backward pass"
+    )))
 );

@@ -32,6 +32,8 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::judgement::head_line::HeadLine;
+use crate::judgement::named_lines::NamedLines;
 use crate::measurement::attribution::Survivors;
 
 pub use evidence::Evidence;
@@ -58,6 +60,17 @@ pub struct Rule {
     condition: Option<fn(&[&Suspect<'_>], &Evidence<'_>) -> bool>,
     /// Recognizes memory that is retained although it does not grow; `None` if the rule cannot.
     retained: Option<Retained>,
+    /// The remedy with the lines to change; `None` if no line that is known is the one to change.
+    at_lines: Option<RemedyAt>,
+}
+
+/// A remedy that names lines, such as `src/a.rs:7 and :9`.
+#[derive(Debug, Clone, Copy)]
+enum RemedyAt {
+    /// The lines that allocate the memory.
+    Allocating(fn(&str) -> String),
+    /// The line that keeps it.
+    Keeping(fn(&str) -> String),
 }
 
 type Retained = fn(&Leftover<'_>, &Evidence<'_>) -> Option<String>;
@@ -87,6 +100,7 @@ macro_rules! rule {
             evidence: $evidence,
             condition: None,
             retained: None,
+            at_lines: None,
         }
         $($(.$method($($argument)?))+)?;
     };
@@ -127,6 +141,25 @@ pub struct Cause {
 }
 
 impl Cause {
+    /// The same cause with the line that keeps the memory in its remedy.
+    #[must_use]
+    pub fn kept_at(self, at: &HeadLine) -> Self {
+        let rule = RULES.iter().find(|rule| rule.code == self.code);
+        let Some(RemedyAt::Keeping(text)) = rule.and_then(|rule| rule.at_lines) else {
+            return self;
+        };
+        let mut lines = NamedLines::default();
+        lines.add(&at.file, at.line);
+        let remedy = lines.text().map(|at| text(&at));
+        Self { remedy: remedy.unwrap_or(self.remedy), ..self }
+    }
+
+    /// True if the remedy is about certain lines, or about one kind of mistake.
+    pub fn has_certain_remedy(&self) -> bool {
+        let is_of_rule = |rule: &Rule| rule.code == self.code && rule.remedy == self.remedy;
+        !self.is_general() || !RULES.iter().any(is_of_rule)
+    }
+
     /// True if a kept tensor holds the graph that computed it.
     pub fn is_graph(&self) -> bool {
         self.code == graph_kept::RULE.code
@@ -176,12 +209,14 @@ pub fn diagnose_retained(evidence: &Evidence<'_>) -> Option<Cause> {
     recognize(&candidates, all, evidence).or_else(|| {
         RULES.iter().find_map(|rule| {
             let recognize = rule.retained?;
-            let mut fitting = leftovers.iter().filter_map(|leftover| {
-                Some((leftover.holder.bytes, recognize(leftover, evidence)?))
-            });
-            let (largest, seen) = fitting.next()?;
-            let share = largest + fitting.map(|(bytes, _)| bytes).sum::<u64>();
-            (2 * share >= all).then(|| rule.with_evidence(seen))
+            let fitting = leftovers
+                .iter()
+                .filter_map(|leftover| Some((leftover, recognize(leftover, evidence)?)));
+            let fitting: Vec<(&Leftover<'_>, String)> = fitting.collect();
+            let share = fitting.iter().map(|(leftover, _)| leftover.holder.bytes).sum::<u64>();
+            let lines = fitting.iter().map(|(leftover, _)| leftover.stack).collect();
+            let (_, seen) = fitting.into_iter().next()?;
+            (2 * share >= all).then(|| rule.with_evidence(seen, &lines))
         })
     })
 }
@@ -208,16 +243,26 @@ impl Rule {
         Self { retained: Some(retained), ..self }
     }
 
-    fn cause(&self, suspects: &[&Suspect<'_>], evidence: &Evidence<'_>) -> Cause {
-        self.with_evidence((self.evidence)(suspects, evidence))
+    const fn at_lines(self, remedy: RemedyAt) -> Self {
+        Self { at_lines: Some(remedy), ..self }
     }
 
-    fn with_evidence(&self, seen: String) -> Cause {
+    fn cause(&self, suspects: &[&Suspect<'_>], evidence: &Evidence<'_>) -> Cause {
+        let lines = suspects.iter().map(|suspect| suspect.stack).collect();
+        self.with_evidence((self.evidence)(suspects, evidence), &lines)
+    }
+
+    /// `lines` allocate the memory. The line that keeps it is not known here ([`Cause::kept_at`]).
+    fn with_evidence(&self, seen: String, lines: &NamedLines) -> Cause {
+        let remedy = match self.at_lines {
+            Some(RemedyAt::Allocating(text)) => lines.text().map(|at| text(&at)),
+            Some(RemedyAt::Keeping(_)) | None => None,
+        };
         Cause {
             code: self.code.to_owned(),
             title: self.title.to_owned(),
             evidence: seen,
-            remedy: self.remedy.to_owned(),
+            remedy: remedy.unwrap_or_else(|| self.remedy.to_owned()),
         }
     }
 }

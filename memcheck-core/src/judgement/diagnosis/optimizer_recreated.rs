@@ -1,6 +1,6 @@
 //! Optimizer state that is created again and kept.
 
-use super::{Evidence, Suspect, count, rate, rule};
+use super::{Evidence, RemedyAt, Suspect, count, rate, rule};
 use crate::size::counted;
 
 rule!(
@@ -12,7 +12,10 @@ rule!(
         "{} allocated by an optimizer",
         counted(count(suspects), "surviving block was", "surviving blocks were")
     );
-    with_condition(is_without_variables)
+    with_condition(is_without_variables),
+    at_lines(RemedyAt::Allocating(|at| format!(
+        "create the optimizer of {at} once, before the loop; drop an old one before you create a new one"
+    )))
 );
 
 fn is_state(suspect: &Suspect<'_>) -> bool {

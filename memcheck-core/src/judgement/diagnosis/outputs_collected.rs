@@ -1,6 +1,6 @@
 //! Attention weights that are collected layer by layer.
 
-use super::{Suspect, count, rule};
+use super::{RemedyAt, Suspect, count, rule};
 use crate::size::counted;
 
 rule!(
@@ -26,7 +26,10 @@ rule!(
             .and_then(|suspect| suspect.survivors.tensors.first())
             .map(|tensor| format!(", such as {tensor}"))
             .unwrap_or_default()
-    )
+    );
+    at_lines(RemedyAt::Allocating(|at| format!(
+        "do not collect the weights of {at} (`output_attentions`), or keep a reduced copy on the host"
+    )))
 );
 
 /// Weights are `[heads, queries, keys]`, with a batch before them or not. There are as many keys as

@@ -1,6 +1,6 @@
 //! Tensors that are kept, if no more specific rule fits.
 
-use super::{count, rule};
+use super::{RemedyAt, count, rule};
 use crate::size::counted;
 
 rule!(
@@ -18,5 +18,8 @@ rule!(
             .map(|tensor| format!(", such as {tensor}"))
             .unwrap_or_default(),
         evidence.owners.question(suspects)
-    )
+    );
+    at_lines(RemedyAt::Keeping(|at| format!(
+        "remove entries from the list at {at}, or store a number instead of the tensor"
+    )))
 );

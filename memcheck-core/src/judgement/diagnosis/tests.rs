@@ -1,5 +1,7 @@
 //! Each rule with survivors that satisfy its predicate, and with survivors that miss one condition.
 
+mod remedies;
+
 use super::*;
 use crate::growth::survivors::Pattern;
 use crate::measurement::attribution::HeldBy;

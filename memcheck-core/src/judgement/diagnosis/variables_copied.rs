@@ -1,6 +1,6 @@
 //! Copies of variables or weights that accumulate, such as snapshots or averages.
 
-use super::{Evidence, Suspect, count, rule};
+use super::{Evidence, RemedyAt, Suspect, count, rule};
 use crate::size::counted;
 
 rule!(
@@ -21,7 +21,10 @@ rule!(
         "{} of `Tensor::copy` of a variable",
         counted(count(suspects), "surviving block is a result", "surviving blocks are results")
     );
-    with_condition(copies_variables)
+    with_condition(copies_variables),
+    at_lines(RemedyAt::Allocating(|at| format!(
+        "keep the last copy of {at} only, or write it to disk and drop it"
+    )))
 );
 
 /// The graph of a copy holds tensors of the iteration if its source was computed in it.

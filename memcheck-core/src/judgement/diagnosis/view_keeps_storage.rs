@@ -1,6 +1,6 @@
 //! A small view that keeps the whole storage of its tensor.
 
-use super::{Suspect, rule};
+use super::{RemedyAt, Suspect, rule};
 use crate::size::both;
 
 rule!(
@@ -23,7 +23,10 @@ rule!(
             both(whole),
             both(whole.saturating_sub(view))
         )
-    }
+    };
+    at_lines(RemedyAt::Allocating(|at| format!(
+        "copy the view of the tensor of {at} with `force_contiguous()`: `contiguous()` returns the view itself if it is already contiguous"
+    )))
 );
 
 /// The size of a block, on average.

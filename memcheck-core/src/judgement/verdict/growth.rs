@@ -82,7 +82,7 @@ fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) 
                 && small.metrics.growth > 0
                 && is_overhead(record, Space::HostSmall, limits) =>
         {
-            format!(", and small blocks by {}", both(small.metrics.growth))
+            format!(", and blocks below 1 KiB by {}", both(small.metrics.growth))
         }
         _ => String::new(),
     };
@@ -106,6 +106,10 @@ fn leak(record: &Record, space: Space, measured: &SpaceRecord, limits: &Limits) 
         true => blame::kept_through(record, space),
         false => evidence.list().filter(|_| cause.is_general()),
     });
+    let cause = match &kept_through {
+        Some(at) => cause.map(|cause| cause.kept_at(at)),
+        None => cause,
+    };
     let mut finding = Finding {
         space: Some(space),
         bytes_per_iteration: Some(growth),

@@ -1,17 +1,29 @@
 //! The program's frames in a backtrace that std has printed into the text of an error.
 
 use super::ends::is_glue;
+use super::passage::FrameMark;
 use super::{Frame, Owner};
 
 /// The calls of the program among these frames, the innermost first: those of candle, of other
-/// libraries and of std are left out, also the callers of the body, and each line is named once.
+/// libraries and of std are left out, also the callers of the body, and each line is named once. The
+/// line that calls the iterations is left out if it calls another one, because it passes nothing on.
 pub fn program_calls(frames: impl IntoIterator<Item = Frame>) -> Vec<Frame> {
     let mut calls: Vec<Frame> = Vec::new();
-    let of_program = frames.into_iter().filter(|frame| frame.owner() == Owner::User);
-    // The callers of the body are the attribute and the harness.
-    for frame in of_program.take_while(|frame| !is_glue(frame)) {
+    let mut iterates = false;
+    for frame in frames {
+        if frame.mark() == Some(FrameMark::Iterate) {
+            iterates = true;
+        }
+        if frame.owner() != Owner::User {
+            continue;
+        }
+        // The callers of the body are the attribute and the harness.
+        if is_glue(&frame) {
+            break;
+        }
+        let is_call_of_iterations = std::mem::take(&mut iterates) && !calls.is_empty();
         let is_known = |known: &Frame| (&known.file, known.line) == (&frame.file, frame.line);
-        if frame.line.is_some() && !calls.iter().any(is_known) {
+        if frame.line.is_some() && !is_call_of_iterations && !calls.iter().any(is_known) {
             calls.push(frame);
         }
     }
@@ -76,6 +88,32 @@ mod tests {
     fn only_the_lines_of_the_program_remain() {
         let expected = ["tests/mem.rs:11 (mem::step)", "tests/mem.rs:7 (mem::training_step::body)"];
         assert_eq!(program_frames(ERROR), expected);
+    }
+
+    #[test]
+    fn the_line_that_calls_the_iterations_is_left_out_if_it_is_not_the_only_one() {
+        let frame = |function: &str, file: &str, line| Frame {
+            function: function.to_owned(),
+            file: Some(file.to_owned()),
+            line: Some(line),
+        };
+        let runtime = "/home/u/.cargo/registry/src/index-1/memcheck-runtime-0.1.0/src/trial.rs";
+        let iterate = || frame("memcheck_runtime::trial::Trial::iterate", runtime, 9);
+        let (inner, closure) = (
+            frame("mem::step", "tests/mem.rs", 3),
+            frame("mem::test::body::{{closure}}", "tests/mem.rs", 41),
+        );
+        let (body, helper) = (
+            frame("mem::test::body", "tests/mem.rs", 39),
+            frame("mem::test::body", "tests/mem.rs", 50),
+        );
+        let lines = |frames: &[Frame]| {
+            program_calls(frames.to_vec()).iter().filter_map(|it| it.line).collect::<Vec<_>>()
+        };
+        let of_iteration = [inner.clone(), closure, iterate(), body.clone(), helper.clone()];
+        assert_eq!(lines(&of_iteration), [3, 41, 50]);
+        assert_eq!(lines(&[iterate(), body.clone()]), [39], "the only line");
+        assert_eq!(lines(&[inner, body, helper]), [3, 39, 50], "outside of iterations");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::*;
 use serde_json::{Value, json};
 use std::os::unix::process::ExitStatusExt;
 
+use crate::limits::Source;
 use crate::wire::example;
 use crate::wire::last_state::{Moment, STACK_SIGNAL};
 
@@ -16,7 +17,7 @@ fn report(change: impl FnOnce(&mut Value)) -> Written {
 
 /// True if there is a measurement, and the finding.
 fn codes(end: End, written: Written) -> (bool, Option<Code>) {
-    let expected = ExpectedTest { test: "a::b", family: Family::Cpu };
+    let expected = ExpectedTest { test: "a::b", family: Family::Cpu, timeout: None };
     let ended = judge(&end, written, None, expected);
     (ended.measurement.is_some(), ended.finding.map(|finding| finding.code))
 }
@@ -123,12 +124,21 @@ fn a_signal_is_named() {
 
 fn state(moment: Moment, stack: Option<SignalStack>) -> LastState {
     let sources = Sources { workspace: "/w".to_owned(), ..Sources::default() };
-    LastState { moment, live: 4_096, warmup: 2, measured: 10, stack, has_body: true, sources }
+    LastState {
+        moment,
+        live: 4_096,
+        warmup: 2,
+        measured: 10,
+        stack,
+        has_body: true,
+        iterates: None,
+        sources,
+    }
 }
 
 /// The end of a process that left no record, by a signal, with this state.
 fn killed(number: i32, last: Option<LastState>) -> Ended {
-    let expected = ExpectedTest { test: "a::b", family: Family::Cpu };
+    let expected = ExpectedTest { test: "a::b", family: Family::Cpu, timeout: None };
     judge(&signal(number), Written::Nothing, last, expected)
 }
 
@@ -165,7 +175,7 @@ fn a_crash_names_the_iteration_and_a_kill_the_live_bytes_too() {
     ] {
         assert_eq!(message(&killed(number, last)), expected);
     }
-    let expected = ExpectedTest { test: "a::b", family: Family::Cpu };
+    let expected = ExpectedTest { test: "a::b", family: Family::Cpu, timeout: None };
     let exit = judge(&exited(3), Written::Nothing, at(Moment::In(0)), expected);
     let text = "the process ended with exit status 3 in iteration 1 of 12, in the warm-up";
     assert_eq!(message(&exit), text);
@@ -242,9 +252,22 @@ fn a_crash_is_at_the_innermost_line_of_the_program_and_names_its_callers() {
     let unknown = ("tests/mem.rs:20".to_owned(), None);
     assert_eq!(at(&located(vec![0])), unknown);
     assert_eq!(at(&killed(9, None).located(frames, test).finding.unwrap()), unknown);
+    // The line that calls the iterations is nearer, as long as one is running.
+    let iterating = |moment, iterates| {
+        let last = LastState { iterates, ..state(moment, None) };
+        let finding = killed(9, Some(last)).located(frames, test).finding.unwrap();
+        let says = finding.hint.as_ref().unwrap().starts_with("the line calls the iterations");
+        assert_eq!(says, finding.iterates);
+        (at(&finding).0, finding.iterates)
+    };
+    let (called, of_test) = (("tests/mem.rs:41".to_owned(), true), (unknown.0.clone(), false));
+    assert_eq!(iterating(Moment::In(4), Some(41)), called);
+    assert_eq!(iterating(Moment::In(4), None), of_test);
+    assert_eq!(iterating(Moment::After(11), Some(41)), of_test);
+    assert_eq!(iterating(Moment::BeforeIterations, Some(41)), of_test);
     // A program has no line of a test, and a test that passed has no finding.
     assert_eq!(killed(9, None).located(frames, None).finding.unwrap().stopped_at(), None);
-    let expected = ExpectedTest { test: "a::b", family: Family::Cpu };
+    let expected = ExpectedTest { test: "a::b", family: Family::Cpu, timeout: None };
     let passed = judge(&exited(0), report(|_| {}), None, expected).located(frames, test);
     assert_eq!(passed.finding, None);
     let late = judge(&End::TimedOut(Duration::from_secs(1)), Written::Nothing, None, expected);
@@ -263,7 +286,7 @@ fn a_record_with_an_impossible_figure_is_not_measured_and_the_field_is_named() {
     let huge = report(|json| {
         json["record"]["spaces"]["host"]["metrics"]["retained"] = json!(u64::MAX);
     });
-    let expected = ExpectedTest { test: "a::b", family: Family::Cpu };
+    let expected = ExpectedTest { test: "a::b", family: Family::Cpu, timeout: None };
     let ended = judge(&exited(0), huge, None, expected);
     assert_eq!(ended.measurement, None);
     let finding = ended.finding.unwrap();
@@ -281,7 +304,7 @@ fn a_record_with_an_impossible_figure_is_not_measured_and_the_field_is_named() {
 
 #[test]
 fn a_test_that_takes_too_long_names_its_iteration_unless_its_record_is_complete() {
-    let expected = ExpectedTest { test: "a::b", family: Family::Cpu };
+    let expected = ExpectedTest { test: "a::b", family: Family::Cpu, timeout: None };
     let late = End::TimedOut(Duration::from_secs(2));
     let ended = |written, last| judge(&late, written, last, expected).finding.unwrap().message;
     let running = || Some(state(Moment::In(4), None));
@@ -289,11 +312,16 @@ fn a_test_that_takes_too_long_names_its_iteration_unless_its_record_is_complete(
     assert_eq!(ended(Written::Nothing, running()), format!("{text}, in iteration 5 of 12"));
     assert_eq!(ended(Written::Nothing, None), text);
     assert_eq!(ended(report(|_| {}), running()), format!("{text}, its record complete"));
+    let timeout = Setting { value: Duration::from_secs(2), source: Source::Attribute };
+    let expected = ExpectedTest { timeout: Some(&timeout), ..expected };
+    let limited = judge(&late, Written::Nothing, running(), expected).finding.unwrap().message;
+    let limit = "(`timeout = \"2s\"` in its attribute)";
+    assert_eq!(limited, format!("{text} {limit}, in iteration 5 of 12"));
 }
 
 #[test]
 fn a_body_that_failed_has_the_moment_in_its_record() {
-    let expected = ExpectedTest { test: "a::b", family: Family::Cpu };
+    let expected = ExpectedTest { test: "a::b", family: Family::Cpu, timeout: None };
     let at = |outcome: Value| {
         let written = report(|json| json["record"]["outcome"] = outcome);
         let ended = judge(&exited(0), written, Some(state(Moment::In(4), None)), expected);

@@ -48,19 +48,19 @@ fn the_message_of_a_leak_has_the_small_blocks_that_are_left_out() {
             judge(record, &Baseline::Off, &limits(layer), |code| code.default_level(false));
         verdict.findings[0].message.clone()
     };
-    let small = ", and small blocks by 64 B (limit 0 B)";
+    let small = ", and blocks below 1 KiB by 64 B (limit 0 B)";
     let both = message(&on_the_host(leaks(128), leaks(64)));
     assert!(both.contains(small), "{both}");
     // They have a finding of their own, or do not grow.
     for (tensors, of_small) in [(127, 64), (128, 0)] {
         let text = message(&on_the_host(leaks(tensors), leaks(of_small)));
-        assert!(!text.contains("small blocks"), "{text}");
+        assert!(!text.contains("blocks below"), "{text}");
     }
     // Those of the host do not belong to a leak on the GPU.
     let mut run = on_the_host(leaks(0), leaks(64));
     run.spaces.insert(GPU, leaks(128));
     run.judged = vec![GPU];
-    assert!(!message(&run).contains("small blocks"), "{}", message(&run));
+    assert!(!message(&run).contains("blocks below"), "{}", message(&run));
 }
 
 #[test]

@@ -63,14 +63,14 @@ mod tests {
     use crate::presentation::presenters::example::leaky;
 
     #[test]
-    fn a_leak_is_profiled_run_again_and_explained() {
+    fn a_leak_is_run_again_profiled_and_explained() {
         let commands = next(&task(), &leaky(), &[]);
         let commands: Vec<&str> = commands.iter().map(|next| next.command.as_str()).collect();
         assert_eq!(
             commands,
             [
-                "cargo memcheck profile -p app --test mem a::b --exact --device cpu",
                 "cargo memcheck run -p app --test mem a::b --exact --device cpu",
+                "cargo memcheck profile -p app --test mem a::b --exact --device cpu",
                 "cargo memcheck explain graph-kept",
             ]
         );

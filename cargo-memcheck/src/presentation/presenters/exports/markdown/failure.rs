@@ -119,6 +119,7 @@ impl Section<'_> {
         };
         let is_of_test = finding.stopped_at().is_some_and(|at| at.function.is_none());
         let relation = match relation {
+            "" if finding.iterates => "iterates here: ",
             "" if is_of_test => "test: ",
             "" => "line: ",
             relation => relation,
@@ -194,15 +195,13 @@ impl Section<'_> {
 
     fn next(&self) -> String {
         let Self { task, outcome, baselines, .. } = self;
-        let next = next_step::first(task, outcome).map(|step| step.command(task, baselines));
-        let next = next.map(|command| format!("Next: {}", code(&command)));
-        let accepted = next_step::acceptance(task, outcome, baselines);
-        let accepted = accepted.map(|(when, command)| {
+        let steps = next_step::advised(task, outcome).into_iter();
+        let steps = steps.map(|(when, step)| {
             let mut when = when.to_owned();
             when[..1].make_ascii_uppercase();
-            format!("{when} {}", code(&command))
+            format!("{when} {}", code(&step.command(task, baselines)))
         });
-        next.into_iter().chain(accepted).collect::<Vec<_>>().join("\\\n")
+        steps.collect::<Vec<_>>().join("\\\n")
     }
 }
 
@@ -287,7 +286,8 @@ mod tests {
             "\n- cause: ",
             " (`graph-kept`)\n- evidence: ",
             "\n- remedy: ",
-            "\n\nNext: `cargo memcheck profile -p app --test mem a::b --exact --device cpu`\n\n",
+            "\n\nAfter the fix: `cargo memcheck run -p app --test mem a::b --exact --device cpu`\\\n\
+             For all call sites: `cargo memcheck profile -p app --test mem a::b --exact --device cpu`\n\n",
         ];
         let at: Vec<_> = parts.iter().map(|part| text.find(part)).collect();
         assert!(at.iter().all(Option::is_some) && at.is_sorted(), "{at:?}:\n{text}");
@@ -414,11 +414,14 @@ mod tests {
                         - line: [`src/model.rs:42`](https://host/src/model.rs#L42): +4.00 KiB softmax \
                         (new at the peak)\n- +4.00 KiB matmul (new at the peak)\n\
                         - +1.00 KiB other call sites (1.00 KiB → 2.00 KiB, +100.0%)\n\
-                        - cause: these 2 allocations are new, or their tensors live longer than before\n\
-                        - remedy: remove the allocation, or drop its tensor before the peak\n\n\
+                        - cause: 2 allocations at src&#47;model.rs:42 and 1 more call site are new, \
+                        or their tensors live longer (+8.00 KiB)\n\
+                        - remedy: remove the allocations of src&#47;model.rs:42 and 1 more call site, \
+                        or drop their tensors before the peak\n\n\
                         **allocations-regression:** more\n\n- test: ";
         assert!(text.starts_with(expected), "{text}");
-        let last = "\\\nIf the new figures are intended: `cargo memcheck accept a@cpu.snap`\n\n";
+        let last = "\n\nIf the new figures are intended: `cargo memcheck accept a@cpu.snap`\\\n\
+                    If not: `cargo memcheck profile -p app --test mem a::b --exact --device cpu`\n\n";
         assert!(text.ends_with(last), "{text}");
     }
 
