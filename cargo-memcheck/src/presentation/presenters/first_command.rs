@@ -59,10 +59,14 @@ fn shown(outcome: &TestOutcome) -> Vec<(&'static str, String)> {
     terminal.keep_failure(&task, outcome);
     let failures = crate::system::escape::terminal(&terminal.failures().join("\n"));
     let failures = console::strip_ansi_codes(&failures).into_owned();
-    // The test with its codes, the cause, the command, and another one if figures can be accepted.
+    // The test with its codes, the cause, and the commands, each with its words if there are several.
     let (_, below) = failures.split_once(&codes).unwrap();
     let is_command = |line: &&str| line.contains("cargo memcheck ");
-    let command = below.lines().map(str::trim).find(is_command).unwrap_or_default();
+    let command = match words.as_str() {
+        "next: " => below.lines().find(is_command).unwrap_or_default(),
+        words => after(below, words),
+    };
+    let command = command.trim();
     let html = report("html");
     let html = readable(after(&html, "next: </strong>"));
     let xml = report("junit").replace("&apos;", "'").replace("&amp;", "&");

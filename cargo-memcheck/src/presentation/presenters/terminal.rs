@@ -139,13 +139,9 @@ impl Terminal {
         self.failures.extend(failed::lines(task, outcome, places, commands, screen));
     }
 
-    /// The most helpful command and, if the new figures can be accepted, that one.
     fn commands(&self, task: &Task, outcome: &TestOutcome) -> Vec<NextCommand> {
-        let first = next_step::first(task, outcome);
-        let first = first.map(|step| (None, step.command(task, &self.baselines_flag)));
-        let accepted = next_step::acceptance(task, outcome, &self.baselines_flag);
-        let accepted = accepted.map(|(when, command)| (Some(when), command));
-        first.into_iter().chain(accepted).collect()
+        let steps = next_step::advised(task, outcome).into_iter();
+        steps.map(|(when, step)| (when, step.command(task, &self.baselines_flag))).collect()
     }
 
     #[cfg(test)]

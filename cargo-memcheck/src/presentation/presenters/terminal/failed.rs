@@ -11,8 +11,8 @@ use crate::presentation::presenters::places::FindingPlaces;
 use crate::presentation::presenters::{next_step, style};
 use crate::system::escape;
 
-/// A command, and when it is the right one, if that depends.
-pub(super) type NextCommand = (Option<&'static str>, String);
+/// A command after the words that say when it is the right one.
+pub(super) type NextCommand = (&'static str, String);
 
 /// `FAIL app::mem llama::kv_cache: leak  src/model.rs:34`, the cause, and the commands.
 pub(super) fn lines(
@@ -43,15 +43,13 @@ pub(super) fn lines(
     lines.extend(cause.map(|cause| format!("{:INDENT$}{cause}", "")));
     for (when, command) in commands {
         let command = style::hint(&command);
-        match when {
-            None => lines.push(format!("{:INDENT$}{command}", "")),
-            Some(when) => lines.extend(layout::with_command(
-                &format!("{:INDENT$}{}", "", style::hint(when)),
-                &command,
-                INDENT + 2,
-                columns,
-            )),
+        // These words say nothing that the place of the command does not say.
+        if when == next_step::NEXT {
+            lines.push(format!("{:INDENT$}{command}", ""));
+            continue;
         }
+        let when = format!("{:INDENT$}{}", "", style::hint(when));
+        lines.extend(layout::with_command(&when, &command, INDENT + 2, columns));
     }
     lines
 }
@@ -64,8 +62,8 @@ mod tests {
 
     fn plain(columns: Option<usize>) -> Vec<String> {
         let commands = vec![
-            (None, "the command".to_owned()),
-            (Some("if it is intended:"), "the command that accepts it".to_owned()),
+            (next_step::NEXT, "the command".to_owned()),
+            ("if it is intended:", "the command that accepts it".to_owned()),
         ];
         let places = FindingPlaces::new("/w".into());
         let lines = lines(&task(), &leaky(), &places, commands, ("", columns));
