@@ -182,7 +182,7 @@ pub const CALLED: &str = "allocated in calls at ";
 pub fn kept_through(finding: &Finding) -> Option<(&HeadLine, [&'static str; 2])> {
     let is_graph = finding.cause.as_ref().is_none_or(Cause::is_graph);
     let words = match is_graph {
-        true => ["kept through the result of ", ", the last kept tensor of an iteration"],
+        true => ["kept by the result of ", ", which holds the other tensors"],
         false => ["can be in the list that grows at ", ""],
     };
     finding.kept_through.as_ref().map(|at| (at, words))
@@ -449,7 +449,7 @@ mod tests {
         let mut of_graph = finding.clone();
         of_graph.cause.as_mut().expect("a cause").code = "graph-kept".to_owned();
         let of_graph = lines(&of_graph, Much::Few);
-        let through = "  kept through the result of a.rs:8, the last kept tensor of an iteration";
+        let through = "  kept by the result of a.rs:8, which holds the other tensors";
         assert_eq!(of_graph[1], through);
         assert!(!lines(&finding, Much::Few).iter().any(|line| line.contains(ONE_KEEPS_IT)));
         let frame =

@@ -10,10 +10,12 @@ rule!(
     |suspect, _| suspect.mostly(suspect.survivors.held.graph),
     |suspects, _| {
         let graph: u64 = suspects.iter().map(|suspect| suspect.survivors.held.graph).sum();
+        let all = count(suspects);
+        // Other tensors of the graph, such as its inputs, have call sites of their own.
+        let part = if graph < all { format!("{} of ", exact(graph)) } else { String::new() };
         format!(
-            "{} of {} {} inputs for `backward`",
-            exact(graph),
-            counted(count(suspects), "surviving tensor", "surviving tensors"),
+            "{part}{} {} inputs for `backward`",
+            counted(all, "surviving tensor", "surviving tensors"),
             if graph == 1 { "holds its" } else { "hold their" }
         )
     };

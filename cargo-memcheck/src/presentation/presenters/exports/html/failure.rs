@@ -367,8 +367,8 @@ mod tests {
         outcome.verdict.findings = vec![called];
         let of_caller = card(&outcome, &sources);
         let order = [
-            "kept through the result of: </strong><code>a.rs:3",
-            "the last kept tensor of an iteration",
+            "kept by the result of: </strong><code>a.rs:3",
+            "which holds the other tensors",
             "allocated in calls at: </strong><code>a.rs:1",
             "<pre class=\"snippet\"",
         ];
