@@ -17,12 +17,13 @@ fn the_end_of_a_run_repeats_its_failures_and_lists_its_reports() {
     let package = "-p memcheck-programs --test programs";
     let (_, end) =
         run.stderr.split_once("not ok: 1 passed, 2 failed, 4 ignored").expect("a verdict");
-    let profile = format!("cargo memcheck profile {package} terminal::leaky --exact");
+    // Its remedy names the line of the list, so that the test shows if the edit has helped.
+    let fixed = format!("cargo memcheck run {package} terminal::leaky --exact --device");
     let again = format!("cargo memcheck run {package} terminal::fails --exact --no-capture");
     for part in [
         "leaky: leak  tests/programs/main.rs:",
         "tensors of each iteration are kept (tensor-kept)",
-        &profile,
+        &fixed,
         "fails: test-failed  tests/programs/terminal.rs:",
         "the body returned an error in iteration 1 of 12",
         &again,
@@ -40,7 +41,7 @@ fn the_end_of_a_run_repeats_its_failures_and_lists_its_reports() {
     // With a space, because "waiting for another `cargo memcheck`" is not a next command.
     assert_eq!(lines(&passing.stderr, "cargo memcheck ").len(), 0, "{}", passing.stderr);
 
-    // The next command of the first line is one that the command accepts.
+    // The command that shows the call sites is one that the command accepts.
     let profile =
         "profile -p memcheck-programs --test programs terminal::leaky --exact --device cpu";
     let words: Vec<&str> = profile.split(' ').collect();

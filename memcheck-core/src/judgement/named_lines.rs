@@ -111,7 +111,7 @@ mod tests {
             file: Some(file.to_owned()),
             line: Some(line),
         };
-        let frames = vec![
+        let frames = [
             frame(
                 "candle_core::tensor::Tensor::zeros",
                 "/registry/src/i/candle-core-1/src/a.rs",

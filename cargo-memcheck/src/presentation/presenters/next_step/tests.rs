@@ -93,7 +93,8 @@ fn a_leak_with_a_remedy_is_run_again_first_and_a_regression_is_accepted_or_profi
     let after = ("after the fix:", run.clone());
     assert_eq!(words(&leak), [after.clone(), ("for all call sites:", profile.clone())]);
     assert_eq!(first(&task(), &leak), Some(NextStep::Run));
-    assert_eq!(words(&TestOutcome { is_profiled: true, ..leaky() }), [after.clone()]);
+    let profiled = words(&TestOutcome { is_profiled: true, ..leaky() });
+    assert_eq!(profiled, std::slice::from_ref(&after));
     // Without a line, or without a cause, the call sites come first.
     let mut general = leaky();
     let cause = general.verdict.findings[0].cause.as_mut().unwrap();
