@@ -19,7 +19,7 @@ export function el(tag, attributes, ...children) {
       element.setAttribute(name, value === true ? '' : String(value));
     }
   }
-  const content = children.flat(3).filter((child) => child !== null && child !== undefined);
+  const content = children.flat(Infinity).filter((child) => child !== null && child !== undefined);
   const isProse = !VERBATIM.includes(tag);
   element.append(...content.map((child) => (isProse && typeof child === 'string' ? joined(child) : child)));
   return element;
@@ -59,17 +59,29 @@ export function table(caption, columns, rows, sums = []) {
       el('tbody', null, rows.map((cells) => row(cells, false)), sums.map((cells) => row(cells, true)))));
 }
 
-/** A part of the page with a heading; `open: false` folds it. */
-export function part(title, { open = true } = {}, ...children) {
-  return el('details', { class: 'part', open }, el('summary', null, el('h3', null, title)), ...children);
+const phone = matchMedia('(max-width: 40rem)');
+
+/** Folded on a phone only, where it would push the answer away. */
+export const foldedOnPhone = (name, title, ...children) =>
+  el('details', { class: `${name} on-phone`.trim(), open: !phone.matches }, el('summary', null, title), ...children);
+
+phone.addEventListener('change', () => {
+  for (const details of document.querySelectorAll('details.on-phone')) details.open = !phone.matches;
+});
+
+/** A part of the page with a heading. `fold` is `open`, `closed` or `on-phone`. */
+export function part(title, fold, ...children) {
+  const heading = el('h3', null, title);
+  return fold === 'on-phone' ? foldedOnPhone('part', heading, ...children)
+    : el('details', { class: 'part', open: fold === 'open' }, el('summary', null, heading), ...children);
 }
 
-/** A part that is folded on a screen and open on paper. */
+/** A piece that is folded on a screen and open on paper. */
 export const openOnPaper = (title, ...children) =>
   el('details', { class: 'paper' }, el('summary', null, title), ...children);
 
 addEventListener('beforeprint', () => {
-  for (const details of document.querySelectorAll('details:is(.paper, .failure):not([open])')) {
+  for (const details of document.querySelectorAll('details:is(.paper, .failure, .on-phone):not([open])')) {
     Object.assign(details, { open: true }).dataset.printed = '';
   }
 });
