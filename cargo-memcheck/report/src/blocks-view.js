@@ -185,13 +185,18 @@ class BlockChart {
 
   /** The moment of the peak, and the peak of the baseline. */
   mark(plot) {
-    const { scales: { y } } = plot;
-    if (this.baseline !== null && this.baseline <= y.max) {
-      markValue(plot, this.baseline, `baseline ${size(this.baseline)}`, 'text');
+    const marks = [];
+    if (this.baseline !== null && this.baseline <= plot.scales.y.max) {
+      marks.push(`baseline ${size(this.baseline)}`);
+      markValue(plot, this.baseline, marks.at(-1), 'text');
     }
     const peak = this.time.position(this.held.lifetimes.peak);
     const [min, max] = this.range;
-    if (peak >= min && peak <= max) markPosition(plot, peak, `peak ${size(this.held.peak)}`);
+    if (peak >= min && peak <= max) {
+      marks.push(`peak ${size(this.held.peak)}`);
+      markPosition(plot, peak, marks.at(-1));
+    }
+    this.area.dataset.marks = marks.join('|');
   }
 
   repaint() {

@@ -2,21 +2,21 @@
 
 import uPlot from 'uplot';
 import { el, joined } from './dom.js';
-import { color, onThemeChange, variable } from './colors.js';
+import { color, isOnPaper, onThemeChange, variable } from './colors.js';
 import { exact, inOneUnit, size } from './format.js';
 
 /** The width of A4 paper within the margins of the style sheet, in pixels. */
 export const PAPER = 690;
-/** The height of a chart on paper, as a share of that on a screen: two charts fit on a sheet with their texts. */
-const PAPER_HEIGHT = 0.7;
+/** The height of a chart on paper, from that on a screen: two charts with their texts fit on half a sheet. */
+const heightOnPaper = (height) => Math.round(height / 2 + 80);
 /** The highest value leaves room for the label of the peak. */
 const HEADROOM = 1.1;
 
 const live = new Set();
 
 onThemeChange(() => live.forEach((chart) => chart.redrawn()));
-new ResizeObserver(() => live.forEach((chart) => chart.resized())).observe(document.body);
-addEventListener('beforeprint', () => live.forEach((chart) => chart.resized(PAPER, PAPER_HEIGHT)));
+new ResizeObserver(() => isOnPaper() || live.forEach((chart) => chart.resized())).observe(document.body);
+addEventListener('beforeprint', () => live.forEach((chart) => chart.resized(PAPER, heightOnPaper)));
 addEventListener('afterprint', () => live.forEach((chart) => chart.resized()));
 for (const event of ['beforeprint', 'afterprint']) {
   // In other colors, also if the width stays the same.
@@ -63,7 +63,11 @@ export function upwards({ counts = false, most = 5, highest = null } = {}) {
     scale: { range: (_, __, found) => [0, top(highest ? highest() : found ?? 0)] },
     axis: axis({
       size: 76,
-      values: (_, splits) => (counts ? splits.map(exact) : inOneUnit(splits)),
+      values: ({ root }, splits) => {
+        const texts = counts ? splits.map(exact) : inOneUnit(splits);
+        root.parentElement.dataset.values = texts.join('|');
+        return texts;
+      },
       splits: (_, __, min, max) => ticks(max, stepOf(max / HEADROOM)),
     }),
   };
@@ -78,9 +82,9 @@ export function chart(parent, describe, options, data) {
   const plot = new uPlot({ width: width(), legend: { show: false }, ...options, height }, data, box);
   const entry = {
     redrawn: () => plot.redraw(false, true),
-    resized: (wanted = width(), share = 1) => {
+    resized: (wanted = width(), heightOf = (same) => same) => {
       if (!box.isConnected) return live.delete(entry);
-      const size = { width: wanted, height: Math.round(height * share) };
+      const size = { width: wanted, height: heightOf(height) };
       if (size.width !== plot.width || size.height !== plot.height) plot.setSize(size);
     },
   };

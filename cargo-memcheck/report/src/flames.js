@@ -5,7 +5,7 @@ import flamegraph from 'd3-flame-graph/src/flamegraph.js';
 import { select } from 'd3-selection';
 
 import { PAPER } from './charts.js';
-import { background, color, isDark, kindColor, onThemeChange } from './colors.js';
+import { background, color, isDark, isOnPaper, kindColor, onThemeChange } from './colors.js';
 import { el, joined, part } from './dom.js';
 import { apart, both, share, size } from './format.js';
 
@@ -47,7 +47,7 @@ export function flames(parent, space, graphs, tree, first) {
   addEventListener('beforeprint', () => area.isConnected && render(PAPER));
   addEventListener('afterprint', () => area.isConnected && render());
   new ResizeObserver(() => {
-    if (chart && Math.abs(width() - chart.width()) > 8) render();
+    if (chart && !isOnPaper() && Math.abs(width() - chart.width()) > 8) render();
   }).observe(area);
 
   function width() {

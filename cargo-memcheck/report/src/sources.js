@@ -43,7 +43,7 @@ export class Excerpts {
       }));
   }
 
-  /** The lines that are not shown yet, in pieces without a gap. */
+  /** The lines that are not shown yet, in pieces without a gap and without empty lines at their ends. */
   runs(file, lines) {
     const runs = [];
     for (const line of [...lines].sort(([a], [b]) => a - b)) {
@@ -51,7 +51,8 @@ export class Excerpts {
       if (runs.at(-1)?.at(-1)[0] === line[0] - 1) runs.at(-1).push(line);
       else runs.push([line]);
     }
-    return runs;
+    const isFull = ([, text]) => text.trim() !== '';
+    return runs.map((run) => run.slice(run.findIndex(isFull), run.findLastIndex(isFull) + 1));
   }
 }
 
