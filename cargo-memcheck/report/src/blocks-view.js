@@ -77,9 +77,11 @@ class BlockChart {
       toggle('Color by call site', false, (now) => { this.byKind = !now; this.repaint(); }),
       this.blocks.iterates && this.blocks.kind.includes(SETUP)
         ? toggle('Hide set-up', false, (now) => { this.withSetup = !now; this.load(); this.zoom(null); }) : null,
-      press('Zoom in', () => this.zoomBy(0.5)), press('Zoom out', () => this.zoomBy(2)),
-      press('\u2190', () => this.pan(-0.25)), press('\u2192', () => this.pan(0.25)),
-      press('Peak', () => this.zoomToPeak()), press('Reset', () => this.zoom(null)));
+      // They go to another row together.
+      el('span', { role: 'group', 'aria-label': 'Zoom' },
+        press('Zoom in', () => this.zoomBy(0.5)), press('Zoom out', () => this.zoomBy(2)),
+        press('\u2190', () => this.pan(-0.25)), press('\u2192', () => this.pan(0.25)),
+        press('Peak', () => this.zoomToPeak()), press('Reset', () => this.zoom(null))));
   }
 
   load() {
