@@ -48,7 +48,8 @@ const atLine = (before, { place, function: name }, after = null) =>
 
 const titled = (title) => el('strong', null, `${title}: `);
 
-const sourceOf = (list) => list.map(({ element }) => element);
+/** Several excerpts are below the names of their files. */
+const sourceOf = (list) => (list.length > 1 ? withFiles(list) : list.map(({ element }) => element));
 
 /**
  * The lines to look at, with their source: the one that keeps the memory, the one at which the test ended with those
@@ -61,12 +62,12 @@ function answerLines(finding, excerpts) {
   // The line of the test says only which test it was.
   const main = at && !isTest ? [at.place] : [];
   // Kept memory has the source of the line that allocates it.
-  const caller = note ? [] : callers.slice(0, 1).map(({ place }) => place);
+  const called = note ? [] : callers.map(({ place }) => place);
   const ended = !at && callers.length === 0 ? null : [
     at ? atLine(titled(finding.title), at) : null,
     callers.map((each) => atLine(titled('called from'), each)),
     note ? el('p', null, note) : null,
-    sourceOf(excerpts.of(main, caller)),
+    sourceOf(excerpts.of([...main, ...called.slice(0, 1)], { main, callers: called })),
   ];
   const found = [kept, ended, grownLines(grown, excerpts)].filter(Boolean);
   return found.length > 0 ? found : heaviest(finding, excerpts);
@@ -82,7 +83,7 @@ function heaviest(finding, excerpts) {
 function grownLines(all, excerpts) {
   const places = all.map(([{ place }]) => place).filter(Boolean);
   if (places.length === 0) return null;
-  const shown = excerpts.of(places.slice(0, FEW), [], places);
+  const shown = excerpts.of(places.slice(0, FEW), { main: places });
   const others = excerpts.of(places.slice(FEW));
   return [withFiles(shown), others.length === 0 ? null
     : openOnPaper(counted(places.length - FEW, 'more line', 'more lines'), withFiles(others))];

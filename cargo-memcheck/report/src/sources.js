@@ -19,12 +19,11 @@ export class Excerpts {
   }
 
   /**
-   * The source around the lines `main` and, less marked, `callers`. A line that is shown already has no excerpt. `others`
-   * are marked where they are near. Returns `{file, lines, element}`, the file of the first line first.
+   * The source around `places`. A line that is shown already has no excerpt. All lines of `main` and, less so, of `callers`
+   * are marked. Returns `{file, lines, element}`, the file of the first place first.
    */
-  of(main, callers = [], others = []) {
-    const marked = [...main, ...others];
-    const wanted = [...main, ...callers].filter((place) => place && this.snippets.has(place) && !this.shown.has(place));
+  of(places, { main = places, callers = [] } = {}) {
+    const wanted = places.filter((place) => place && this.snippets.has(place) && !this.shown.has(place));
     const files = new Map();
     for (const place of wanted) {
       const [file] = parts(place);
@@ -38,7 +37,7 @@ export class Excerpts {
       .map((run) => {
         for (const [number] of run) this.shown.add(`${file}:${number}`);
         const line = (of) => ([number]) => of.includes(`${file}:${number}`);
-        const element = excerpt(file, run, line(marked), line(callers));
+        const element = excerpt(file, run, line(main), line(callers));
         return { file, lines: run.length, element };
       }));
   }
