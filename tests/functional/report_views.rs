@@ -239,7 +239,7 @@ fn a_line_has_the_sum_of_its_call_sites_and_all_are_on_paper() {
     assert_eq!(printed.matches("relu").count(), 7, "{printed}");
     assert!(!printed.contains("more lines"), "{printed}");
     let sources = "[...document.querySelectorAll('.finding .snippet')].filter(e => e.checkVisibility()).length";
-    assert_eq!(page.value(sources), 1, "the lines are near one another");
+    assert_eq!(page.value(sources), 2, "that of the answer, and one of lines near one another");
     page.value("dispatchEvent(new Event('afterprint'))");
     page.set_print(false);
     assert_eq!(page.value(open), 0);

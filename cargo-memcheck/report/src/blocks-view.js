@@ -5,7 +5,7 @@ import { Blocks, rankSites } from './blocks-model.js';
 import { BlockTime } from './blocks-time.js';
 import { bands, colored, EMPTY, REST, visible } from './blocks-picture.js';
 import { category, categoryVariable, color, kindColor, kindVariable, KINDS, pixel, variable } from './colors.js';
-import { el, part, table } from './dom.js';
+import { breakable, el, part, table } from './dom.js';
 import { both, counted, exact, size } from './format.js';
 import { markPosition, markValue } from './marks.js';
 import { snippet, stack } from './sources.js';
@@ -345,7 +345,7 @@ class BlockChart {
       const place = this.tree.places[places[block]];
       return [
         el('button', { type: 'button', class: 'link', onclick: () => this.select(block) }, place.label),
-        this.tree.siteText(place.stack), this.blocks.kindName(block), size(bytes[block]), exact(of.length),
+        el('span', null, breakable(this.tree.siteText(place.stack))), this.blocks.kindName(block), size(bytes[block]), exact(of.length),
         this.during(of.map((each) => born[each])), this.during(of.map((each) => died[each])),
       ];
     };

@@ -33,6 +33,9 @@ export function prose(text) {
   return pieces.map((piece, index) => (index % 2 === 0 ? piece : el('code', null, piece)));
 }
 
+/** A place or a path that breaks after its separators only. */
+export const breakable = (text) => text.split(/(?<=[/:_])/).flatMap((piece) => [piece, el('wbr')]);
+
 const isEmpty = (content) => content === null || content === undefined || content === '' || content === '\u2014';
 
 /**

@@ -5,12 +5,13 @@ import { el, part } from './dom.js';
 import { both, counted, exact, size } from './format.js';
 import { nameValue } from './marks.js';
 
-export function iterations(parent, { space, iterations: of }) {
+/** `fold` is that of a part of the page. */
+export function iterations(parent, { space, iterations: of }, fold) {
   if (!of) return;
   const { allocated, peak, baseline } = of;
   const isConstant = [allocated, peak].every((values) => values.every((value) => value === values[0]));
   const text = `${measured(of)} ${isConstant ? constant(of) : changing(of)}`;
-  const box = part(`Iterations of ${space}`, 'on-phone', el('p', null, text));
+  const box = part(`Iterations of ${space}`, fold, el('p', null, text));
   parent.append(box);
   // A line without a change has no more information than its value.
   if (!isConstant) plot(box, `${space}: ${text}`, of, baseline);

@@ -3,14 +3,17 @@
 import { blockChart } from './blocks-view.js';
 import { axis, chart, upwards } from './charts.js';
 import { color, kindVariable, KINDS } from './colors.js';
-import { el, part, prose, table } from './dom.js';
+import { breakable, el, part, prose, table } from './dom.js';
 import { flames } from './flames.js';
 import { both, exact, share, size } from './format.js';
 import { stack } from './sources.js';
 
 const MOST_ROWS = 30;
 
-/** The chart over time goes into `charts`. `first` is the title of the flame graph that is shown first. */
+/**
+ * The chart over time goes into `charts`, which stays empty without call stacks. `first` is the title of the flame graph
+ * that is shown first.
+ */
 export function space(charts, parent, data, tree, first) {
   const { held } = data;
   if (!held) {
@@ -119,13 +122,15 @@ function alike(entries, tree) {
   return [...rows.values()].filter((row) => row.bytes > 0).sort((a, b) => b.bytes - a.bytes);
 }
 
+const siteCell = (site) => el('span', null, breakable(site));
+
 function holders(parent, { held }, tree) {
   const entries = held.holders.map(({ place, kind, bytes, blocks }) =>
     ({ label: tree.places[place].label, stack: tree.places[place].stack, note: kind, bytes, blocks }));
   const rows = alike(entries, tree);
   if (rows.length === 0) return;
   const cells = ({ label, site, note, of, bytes, blocks }) => [
-    el('div', { class: 'holder' }, label, stack(of, tree)), site, note, exact(blocks), size(bytes), share(bytes, held.peak)];
+    el('div', { class: 'holder' }, label, stack(of, tree)), siteCell(site), note, exact(blocks), size(bytes), share(bytes, held.peak)];
   const sum = rows.slice(MOST_ROWS).reduce((all, row) => all + row.bytes, held.other_holders);
   const others = sum > 0 ? [['others', '', '', '', size(sum), share(sum, held.peak)]] : [];
   parent.append(part('Holders of the peak', 'closed', table('Holders of the peak',
@@ -137,7 +142,7 @@ function holders(parent, { held }, tree) {
 function survivors(parent, { held }, tree) {
   if (!held.growth) return;
   const cells = ({ label, site, note, of, bytes, blocks }) => [
-    el('div', { class: 'holder' }, label, stack(of, tree)), site, exact(blocks), size(bytes), note];
+    el('div', { class: 'holder' }, label, stack(of, tree)), siteCell(site), exact(blocks), size(bytes), note];
   const rows = alike(held.survivors, tree);
   const more = rows.length - MOST_ROWS;
   const body = rows.length === 0 ? null : table('Survivors of the measured iterations',

@@ -35,7 +35,8 @@ export async function showTest(view, number, isCurrent, show) {
   const choose = (chosen) => {
     for (const area of [overTime, byIteration, details]) area.replaceChildren();
     space(overTime, details, chosen, tree, graphOf(test.findings[0]?.code));
-    iterations(byIteration, chosen);
+    // A phone shows the first chart only.
+    iterations(byIteration, chosen, overTime.querySelector('.chart') ? 'on-phone' : 'open');
   };
   // The charts come before the figures, and the smaller one is beside them on a wide screen.
   view.append(...chooser(test, choose), overTime,
