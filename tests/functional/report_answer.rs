@@ -157,10 +157,11 @@ fn a_line_and_its_caller_that_are_near_each_other_are_in_one_excerpt() {
     page.visit(&far, HANG, OPENED);
     assert_each_once(&source_lines(&mut page));
     assert_eq!(seen(&mut page, ".finding .snippet").len(), 2);
-    let files = page.text(
+    let places = page.text(
         "[...document.querySelectorAll('.finding > .snippet')].map(e => e.previousElementSibling.textContent).join()",
     );
-    assert_eq!(files, ["tests/tests/controls/main.rs"; 2].join(","), "each names its file");
+    let named = [150, 20].map(|line| format!("tests/tests/controls/main.rs:{line}"));
+    assert_eq!(places, named.join(","), "each has its place, and the line of the end is first");
 }
 
 #[test]

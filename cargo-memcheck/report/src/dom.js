@@ -1,5 +1,7 @@
 // Creates elements. Text always becomes a text node, so that no text of a test can be markup.
 
+import { isOnPaper } from './colors.js';
+
 /** Elements of code, which readers copy. */
 const VERBATIM = ['code', 'pre', 'mark', 'option'];
 
@@ -69,6 +71,8 @@ export const foldedOnPhone = (name, title, ...children) =>
   el('details', { class: `${name} on-phone`.trim(), open: !phone.matches }, el('summary', null, title), ...children);
 
 phone.addEventListener('change', () => {
+  // A sheet can be as narrow as a phone, but cannot be unfolded.
+  if (isOnPaper()) return;
   for (const details of document.querySelectorAll('details.on-phone')) details.open = !phone.matches;
 });
 

@@ -48,8 +48,8 @@ const atLine = (before, { place, function: name }, after = null) =>
 
 const titled = (title) => el('strong', null, `${title}: `);
 
-/** Several excerpts are below the names of their files. */
-const sourceOf = (list) => (list.length > 1 ? withFiles(list) : list.map(({ element }) => element));
+/** Several excerpts are below their places. */
+const sourceOf = (list) => (list.length > 1 ? withPlaces(list) : list.map(({ element }) => element));
 
 /**
  * The lines to look at, with their source: the one that keeps the memory, the one at which the test ended with those
@@ -84,13 +84,14 @@ function grownLines(all, excerpts) {
   const places = all.map(([{ place }]) => place).filter(Boolean);
   if (places.length === 0) return null;
   const shown = excerpts.of(places.slice(0, FEW), { main: places });
-  const others = excerpts.of(places.slice(FEW));
-  return [withFiles(shown), others.length === 0 ? null
-    : openOnPaper(counted(places.length - FEW, 'more line', 'more lines'), withFiles(others))];
+  const left = places.slice(FEW).filter((place) => !excerpts.shown.has(place));
+  const others = excerpts.of(left);
+  return [withPlaces(shown), others.length === 0 ? null
+    : openOnPaper(counted(left.length, 'more line', 'more lines'), withPlaces(others))];
 }
 
-/** Excerpts, each below the name of its file. */
-const withFiles = (list) => list.map(({ file, element }) => [el('p', { class: 'place' }, el('code', null, file)), element]);
+/** Excerpts, each below its place. */
+const withPlaces = (list) => list.map(({ name, element }) => [el('p', { class: 'place' }, linked(name)), element]);
 
 /** The lines that hold more or less than in the baseline, and the sum. */
 function changes({ changes: of, grown }) {
@@ -171,8 +172,8 @@ function source(all, excerpts) {
   if (list.length === 0) return null;
   const lines = list.reduce((sum, each) => sum + each.lines, 0);
   const title = all.length === 1 ? 'Source of this line' : 'Source of these lines';
-  return lines > SHORT ? el('details', { class: 'excerpts' }, el('summary', null, title), withFiles(list))
-    : openOnPaper(title, withFiles(list));
+  return lines > SHORT ? el('details', { class: 'excerpts' }, el('summary', null, title), withPlaces(list))
+    : openOnPaper(title, withPlaces(list));
 }
 
 

@@ -74,6 +74,7 @@ export function flames(parent, space, graphs, tree, first) {
     fold.setAttribute('aria-pressed', state.folded);
     const root = build(state.graph, tree, state.folded);
     root.name = `${space} ${sum(state.graph, root)}`;
+    root.text = state.graph.change ? root.name : `${space}: ${both(root.value)}`;
     note.textContent = state.graph.note;
     area.setAttribute('aria-label', `${state.graph.title}: ${sum(state.graph, root)}. `
       + `Largest frames: ${largest(root)}`);
@@ -155,8 +156,8 @@ const depth = (node) => 1 + node.children.reduce((most, child) => Math.max(most,
 
 function describe(node, root) {
   const { data } = node;
-  // Its name has the sum.
-  if (!node.parent) return data.name;
+  // The root.
+  if (data.text) return data.text;
   const change = data.delta === undefined ? ''
     : `, ${size(Math.abs(data.delta))} ${data.delta < 0 ? 'less' : 'more'} than in the baseline`;
   return `${data.name}${data.place ? ` at ${data.place}` : ''}: ${both(data.value)}, `

@@ -20,7 +20,7 @@ export class Excerpts {
 
   /**
    * The source around `places`. A line that is shown already has no excerpt. All lines of `main` and, less so, of `callers`
-   * are marked. Returns `{file, lines, element}`, the file of the first place first.
+   * are marked. Returns `{name, lines, element}`, the first place first; a name has the marked lines.
    */
   of(places, { main = places, callers = [] } = {}) {
     const wanted = places.filter((place) => place && this.snippets.has(place) && !this.shown.has(place));
@@ -32,14 +32,16 @@ export class Excerpts {
       texts.forEach((text, index) => lines.set(first + index, text));
       files.set(file, lines);
     }
-    return [...files].flatMap(([file, lines]) => this.runs(file, lines)
-      .filter((run) => run.some(([number]) => wanted.includes(`${file}:${number}`)))
-      .map((run) => {
-        for (const [number] of run) this.shown.add(`${file}:${number}`);
-        const line = (of) => ([number]) => of.includes(`${file}:${number}`);
-        const element = excerpt(file, run, line(main), line(callers));
-        return { file, lines: run.length, element };
-      }));
+    const runs = [...files].flatMap(([file, lines]) => this.runs(file, lines).map((run) => ({ file, run })));
+    const first = ({ file, run }) => wanted.findIndex((place) => run.some(([number]) => place === `${file}:${number}`));
+    return runs.filter((of) => first(of) >= 0).sort((a, b) => first(a) - first(b)).map(({ file, run }) => {
+      for (const [number] of run) this.shown.add(`${file}:${number}`);
+      const line = (of) => ([number]) => of.includes(`${file}:${number}`);
+      const [isMain, isCaller] = [line(main), line(callers)];
+      const named = run.filter((of) => isMain(of) || isCaller(of)).map(([number]) => number);
+      const name = `${file}:${named.join(', ')}`;
+      return { name, lines: run.length, element: excerpt(name, run, isMain, isCaller) };
+    });
   }
 
   /** The lines that are not shown yet, in pieces without a gap and without empty lines at their ends. */
@@ -55,11 +57,10 @@ export class Excerpts {
   }
 }
 
-function excerpt(file, run, isMarked, isCaller) {
+function excerpt(name, run, isMarked, isCaller) {
   const indents = run.filter(([, text]) => text.trim() !== '').map(([, text]) => text.search(/\S/));
   const indent = Math.min(...indents);
-  const named = run.filter((line) => isMarked(line) || isCaller(line)).map(([number]) => number);
-  return el('pre', { class: 'snippet', tabindex: '0', 'aria-label': `Source at ${file}:${named.join(', ')}` },
+  return el('pre', { class: 'snippet', tabindex: '0', 'aria-label': `Source at ${name}` },
     run.map((line) => {
       const [number, text] = line;
       return el(isMarked(line) ? 'mark' : 'code', { class: isCaller(line) && !isMarked(line) ? 'line caller' : 'line' },
