@@ -85,6 +85,8 @@ mod recorded;
 mod reference;
 mod relations;
 mod releases;
+mod report_answer;
+mod report_charts;
 mod report_data;
 mod report_failures;
 mod report_layout;

@@ -19,6 +19,10 @@ const LOADED: &str = "document.readyState === 'complete'";
 const UNFOLDED: &str = "document.documentElement.dataset.ready !== undefined \
     && [...document.querySelectorAll('.failure')].every(card => { card.open = true; return true; })";
 
+/// The view of a test with the parts that a phone folds.
+const UNFOLDED_VIEW: &str = "document.querySelector('#view').dataset.ready !== undefined \
+    && [...document.querySelectorAll('.on-phone')].every(part => { part.open = true; return true; })";
+
 /// A page, or a part of it.
 struct View {
     name: &'static str,
@@ -214,12 +218,15 @@ fn views(folder: &Path) -> Vec<View> {
             Some("an_error"),
             &["#view h2", ".finding", ".next code", "#view pre.output"],
         ),
-        view(
-            "leak",
-            &report,
-            Some("gradients_are_kept"),
-            &["#view h2", ".finding", ".chart canvas", "#view table"],
-        ),
+        View {
+            ready: UNFOLDED_VIEW,
+            ..view(
+                "leak",
+                &report,
+                Some("gradients_are_kept"),
+                &["#view h2", ".finding", ".chart canvas", "#view table"],
+            )
+        },
         plain("comparison", &compared, &["h1", ".facts", ".finding h2", "td .more"]),
         plain("history", &history, &["h1", ".plot polyline", ".days", "td .more"]),
     ]

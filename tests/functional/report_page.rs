@@ -95,9 +95,9 @@ fn open_the_failure(page: &mut Page, source: &str) {
     assert_eq!(page.text("document.activeElement.textContent"), "report_page::leaky");
     let marked = page.text("document.querySelector('.finding .snippet mark').textContent");
     assert!(marked.contains("kept.push"), "{marked}");
-    page.click_on(".cause .explanation summary");
-    page.wait("document.querySelector('.cause .explanation').open");
-    let explained = page.text("document.querySelector('.cause .explanation').innerText");
+    page.click_on(".evidence .explanation summary");
+    page.wait("document.querySelector('.evidence .explanation').open");
+    let explained = page.text("document.querySelector('.evidence .explanation').innerText");
     assert!(explained.contains("What to do"), "{explained}");
 }
 

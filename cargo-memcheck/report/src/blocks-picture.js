@@ -80,6 +80,17 @@ function copyColumn(ids, column, width, height) {
   }
 }
 
+/** The blocks that have a pixel, and `REST` if the band of the smaller ones has one. */
+export function visible(ids) {
+  const found = new Set();
+  let last = EMPTY;
+  for (const of of ids) {
+    if (of !== last && of !== EMPTY) found.add(of);
+    last = of;
+  }
+  return found;
+}
+
 /** Colors the pixels. A line separates a band from the one above it, if both are high enough. */
 export function colored(ids, { width, height }, colorOf, edge, marked, mark) {
   const pixels = new Uint32Array(ids.length);

@@ -1,31 +1,32 @@
 // Memory over time, block by block: a chart with bands, zoom, and details of a block.
 
-import uPlot from 'uplot';
-
 import { axis, chart, upwards } from './charts.js';
 import { Blocks, rankSites } from './blocks-model.js';
 import { BlockTime } from './blocks-time.js';
-import { bands, colored, EMPTY, REST } from './blocks-picture.js';
+import { bands, colored, EMPTY, REST, visible } from './blocks-picture.js';
 import { category, categoryVariable, color, kindColor, kindVariable, KINDS, pixel, variable } from './colors.js';
-import { el, part, table } from './dom.js';
-import { snippet, stack } from './findings.js';
+import { breakable, el, part, table } from './dom.js';
 import { both, counted, exact, size } from './format.js';
+import { markPosition, markValue } from './marks.js';
+import { snippet, stack } from './sources.js';
 
 const HEIGHT = 340;
 const MOST_TICKS = 8;
 /** Pixels of the vertical axis and the right margin of a chart. */
 const MARGINS = 96;
 const LARGEST = 20;
+const SETUP = KINDS.indexOf('set-up');
 
-export function blockChart(parent, { space, held }, tree) {
+export function blockChart(parent, { space, held, iterations }, tree) {
   if (!held.lifetimes || held.lifetimes.born.length === 0) return null;
   const blocks = new Blocks(held.lifetimes, tree);
-  return new BlockChart(parent, space, held, blocks, tree);
+  return new BlockChart(parent, { space, held, blocks, tree, baseline: iterations?.baseline ?? null });
 }
 
 class BlockChart {
-  constructor(parent, space, held, blocks, tree) {
-    Object.assign(this, { space, held, blocks, tree });
+  /** `baseline` is the peak of the baseline, or null. */
+  constructor(parent, { space, held, blocks, tree, baseline }) {
+    Object.assign(this, { space, held, blocks, tree, baseline });
     this.time = new BlockTime(held.lifetimes);
     // The positions that are shown. One place holds them, because uPlot computes the scale of the bytes
     // before it has updated that of the time.
@@ -39,7 +40,7 @@ class BlockChart {
     this.legend = el('ul', { class: 'legend' });
     this.details = el('aside', { class: 'details', 'aria-live': 'polite', 'aria-label': 'Selected block' },
       el('p', { class: 'muted' }, 'Select a block to see its call stack, and below the chart the call stacks of that moment.'));
-    const box = part(`Memory over time in ${space}`, {}, el('p', null, this.describe()), this.tools());
+    const box = part(`Memory over time in ${space}`, 'open', el('p', null, this.describe()), this.tools());
     parent.append(box);
     this.area = el('div', { class: 'blocks' });
     box.append(this.area, this.legend, this.details, this.largest());
@@ -51,7 +52,8 @@ class BlockChart {
   describe() {
     const { lifetimes, peak, when } = this.held;
     const left = lifetimes.left_out;
-    const end = this.held.lifetimes.ended === null ? '' : ' After \u201cend\u201d, the last iteration is over and the test drops its memory.';
+    const hasEnd = lifetimes.ended !== null && lifetimes.events > lifetimes.ended;
+    const end = !hasEnd ? '' : ' After \u201cend\u201d, the last iteration is over and the test drops its memory.';
     const others = left > 0 ? ` The ${counted(left, 'smallest block is', 'smallest blocks are')} one band.` : '';
     const equal = this.blocks.iterates ? ' Each iteration has the same width.' : '';
     return `${counted(this.blocks.count + left, 'block', 'blocks')} over ${exact(lifetimes.events)} `
@@ -73,16 +75,17 @@ class BlockChart {
     const press = (text, act) => el('button', { type: 'button', onclick: act }, text);
     return el('div', { class: 'tools', role: 'group', 'aria-label': 'Chart' },
       toggle('Color by call site', false, (now) => { this.byKind = !now; this.repaint(); }),
-      this.blocks.iterates
+      this.blocks.iterates && this.blocks.kind.includes(SETUP)
         ? toggle('Hide set-up', false, (now) => { this.withSetup = !now; this.load(); this.zoom(null); }) : null,
-      press('Zoom in', () => this.zoomBy(0.5)), press('Zoom out', () => this.zoomBy(2)),
-      press('\u2190', () => this.pan(-0.25)), press('\u2192', () => this.pan(0.25)),
-      press('Peak', () => this.zoomToPeak()), press('Reset', () => this.zoom(null)));
+      // They go to another row together.
+      el('span', { role: 'group', 'aria-label': 'Zoom' },
+        press('Zoom in', () => this.zoomBy(0.5)), press('Zoom out', () => this.zoomBy(2)),
+        press('\u2190', () => this.pan(-0.25)), press('\u2192', () => this.pan(0.25)),
+        press('Peak', () => this.zoomToPeak()), press('Reset', () => this.zoom(null))));
   }
 
   load() {
-    const setup = KINDS.indexOf('set-up');
-    const isShown = this.withSetup ? () => true : (block) => this.blocks.kind[block] !== setup;
+    const isShown = this.withSetup ? () => true : (block) => this.blocks.kind[block] !== SETUP;
     const timeline = this.blocks.timeline(isShown);
     this.timeline = { ...timeline, at: this.time.positions(timeline.times) };
     this.cache = null;
@@ -111,9 +114,10 @@ class BlockChart {
           splits: (plot) => this.ticks(plot).at, values: (plot) => this.ticks(plot).texts,
         }),
       ],
-      series: [{}, { stroke: (plot) => this.outline(plot), width: 1, points: { show: false }, paths: steps }],
+      // The bands are painted.
+      series: [{}, { points: { show: false }, paths: () => null }],
       hooks: {
-        drawAxes: [(plot) => this.paint(plot)], draw: [(plot) => this.markPeak(plot)],
+        drawAxes: [(plot) => this.paint(plot)], draw: [(plot) => this.mark(plot)],
         setSelect: [(plot) => this.zoomToSelection(plot)],
       },
     }, [this.timeline.at, this.timeline.total]);
@@ -121,7 +125,7 @@ class BlockChart {
     this.repaint();
   }
 
-  /** The highest live bytes in the visible part. */
+  /** The highest live bytes in the visible part. The whole also has the peak of the baseline. */
   highest() {
     const { at, total } = this.timeline;
     const [from, to] = this.range;
@@ -130,15 +134,8 @@ class BlockChart {
       if (at[index] < from) before = total[index];
       else if (at[index] <= to) best = Math.max(best, total[index]);
     }
-    return Math.max(best, before);
-  }
-
-  /** Steps that are closer than pixels would cover the bands. */
-  outline(plot) {
-    const { at } = this.timeline;
-    const [min, max] = this.range;
-    const visible = lowerBound(at, max) - lowerBound(at, min);
-    return visible > plot.bbox.width / 2 ? 'transparent' : color('outline');
+    const isWhole = from <= 0 && to >= this.time.width;
+    return Math.max(best, before, isWhole ? this.baseline ?? 0 : 0);
   }
 
   ticks(plot) {
@@ -159,7 +156,9 @@ class BlockChart {
     const key = [from, to, highest, columns, rows].join();
     if (this.cache?.key !== key) {
       const area = { from, to, highest, width: columns, height: rows };
-      this.cache = { key, area, ids: bands(this.blocks, this.timeline, area) };
+      const ids = bands(this.blocks, this.timeline, area);
+      this.cache = { key, area, ids, visible: visible(ids) };
+      this.explainColors();
     }
     const marked = this.hovered !== EMPTY ? this.hovered : this.selected;
     const image = colored(this.cache.ids, this.cache.area, this.colorOf(), pixel(color('edge')),
@@ -186,41 +185,40 @@ class BlockChart {
     return this.siteOfPlace[this.blocks.place[block]];
   }
 
-  markPeak(plot) {
+  /** The moment of the peak, and the peak of the baseline. */
+  mark(plot) {
+    const marks = [];
+    if (this.baseline !== null && this.baseline <= plot.scales.y.max) {
+      marks.push(`baseline ${size(this.baseline)}`);
+      markValue(plot, this.baseline, marks.at(-1), 'text');
+    }
     const peak = this.time.position(this.held.lifetimes.peak);
     const [min, max] = this.range;
-    if (peak < min || peak > max) return;
-    const { ctx, bbox } = plot;
-    const x = plot.valToPos(peak, 'x', true);
-    const text = `peak ${size(this.held.peak)}`;
-    const ratio = devicePixelRatio;
-    ctx.save();
-    ctx.strokeStyle = color('text');
-    ctx.lineWidth = ratio;
-    ctx.setLineDash([4 * ratio, 3 * ratio]);
-    ctx.beginPath();
-    ctx.moveTo(x, bbox.top);
-    ctx.lineTo(x, bbox.top + bbox.height);
-    ctx.stroke();
-    ctx.font = `${12 * ratio}px system-ui, sans-serif`;
-    // A plain ground, because the bands below have all colors.
-    ctx.textAlign = 'left';
-    const { width } = ctx.measureText(text);
-    const left = x > bbox.left + bbox.width / 2 ? x - width - 6 * ratio : x + 6 * ratio;
-    ctx.fillStyle = color('page');
-    ctx.fillRect(left - 3 * ratio, bbox.top, width + 6 * ratio, 18 * ratio);
-    ctx.fillStyle = color('text');
-    ctx.fillText(text, left, bbox.top + 13 * ratio);
-    ctx.restore();
+    if (peak >= min && peak <= max) {
+      marks.push(`peak ${size(this.held.peak)}`);
+      markPosition(plot, peak, marks.at(-1));
+    }
+    this.area.dataset.marks = marks.join('|');
   }
 
   repaint() {
     this.plot.redraw(false, true);
+    this.explainColors();
+  }
+
+  /** The legend: only the colors that the chart shows. */
+  explainColors() {
+    if (!this.cache) return;
+    const blocks = [...this.cache.visible].filter((block) => block !== REST);
+    const others = [['other call sites', variable('rest')]];
     const items = this.byKind
-      ? this.blocks.kinds.filter((_, index) => this.blocks.kind.includes(index)).map((kind) => [kind, kindVariable(kind)])
-      : [...this.sites.map((site, index) => [site, categoryVariable(index + 1)]), ['other call sites', variable('rest')]];
-    if (this.held.lifetimes.left_out > 0) items.push(['smaller blocks', variable('rest')]);
-    this.legend.replaceChildren(...items.map(([text, fill]) => {
+      ? this.blocks.kinds.map((kind) => [kind, kindVariable(kind)])
+      : [...this.sites.map((site, index) => [site, categoryVariable(index + 1)]), ...others];
+    const indexOf = (block) => (this.byKind ? this.blocks.kind[block] : this.siteOf(block));
+    const used = new Set(blocks.map(indexOf).map((index) => (index < 0 ? items.length - 1 : index)));
+    const shown = items.filter((_, index) => used.has(index));
+    if (this.cache.visible.has(REST)) shown.push(['smaller blocks', variable('rest')]);
+    this.legend.replaceChildren(...shown.map(([text, fill]) => {
       const swatch = el('span', { class: 'swatch', 'aria-hidden': 'true' });
       swatch.style.background = fill;
       return el('li', null, swatch, text);
@@ -329,7 +327,7 @@ class BlockChart {
     const { stack: of } = this.tree.places[this.blocks.place[block]];
     const place = this.tree.site(of)?.place;
     this.details.replaceChildren(...[
-      ...this.facts(block), snippet(this.tree.snippets.get(place)), stack(of, this.tree, true),
+      ...this.facts(block), ...snippet(this.tree.snippets, place), stack(of, this.tree, true),
     ].filter(Boolean));
   }
 
@@ -347,7 +345,7 @@ class BlockChart {
       const place = this.tree.places[places[block]];
       return [
         el('button', { type: 'button', class: 'link', onclick: () => this.select(block) }, place.label),
-        this.tree.siteText(place.stack), this.blocks.kindName(block), size(bytes[block]), exact(of.length),
+        el('span', null, breakable(this.tree.siteText(place.stack))), this.blocks.kindName(block), size(bytes[block]), exact(of.length),
         this.during(of.map((each) => born[each])), this.during(of.map((each) => died[each])),
       ];
     };
@@ -410,7 +408,7 @@ class BlockChart {
   moment(at) {
     const event = Math.round(this.time.event(at));
     const entries = new Map();
-    const isShown = (block) => this.withSetup || this.blocks.kind[block] !== KINDS.indexOf('set-up');
+    const isShown = (block) => this.withSetup || this.blocks.kind[block] !== SETUP;
     for (let block = 0; block < this.blocks.count; block += 1) {
       if (this.blocks.born[block] > event || this.blocks.died[block] <= event || !isShown(block)) continue;
       const key = `${this.blocks.place[block]} ${this.blocks.kind[block]}`;
@@ -442,17 +440,3 @@ class BlockChart {
     this.zoom([peak - half, peak + half]);
   }
 }
-
-/** The index of the first value that is not less than `value`. */
-function lowerBound(sorted, value) {
-  let [low, high] = [0, sorted.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (sorted[middle] < value) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-/** Memory changes at events only, so that the outline has steps. */
-const steps = uPlot.paths.stepped({ align: 1 });

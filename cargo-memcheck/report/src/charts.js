@@ -2,17 +2,21 @@
 
 import uPlot from 'uplot';
 import { el, joined } from './dom.js';
-import { color, onThemeChange, variable } from './colors.js';
-import { exact, size } from './format.js';
+import { color, isOnPaper, onThemeChange, variable } from './colors.js';
+import { exact, inOneUnit, size } from './format.js';
 
 /** The width of A4 paper within the margins of the style sheet, in pixels. */
 export const PAPER = 690;
+/** The height of a chart on paper, from that on a screen: two charts with their texts fit on half a sheet. */
+const heightOnPaper = (height) => Math.round(height / 2 + 80);
+/** The highest value leaves room for the label of the peak. */
+const HEADROOM = 1.1;
 
 const live = new Set();
 
 onThemeChange(() => live.forEach((chart) => chart.redrawn()));
-new ResizeObserver(() => live.forEach((chart) => chart.resized())).observe(document.body);
-addEventListener('beforeprint', () => live.forEach((chart) => chart.resized(PAPER)));
+new ResizeObserver(() => isOnPaper() || live.forEach((chart) => chart.resized())).observe(document.body);
+addEventListener('beforeprint', () => live.forEach((chart) => chart.resized(PAPER, heightOnPaper)));
 addEventListener('afterprint', () => live.forEach((chart) => chart.resized()));
 for (const event of ['beforeprint', 'afterprint']) {
   // In other colors, also if the width stays the same.
@@ -43,20 +47,28 @@ export function wholeNumbers(first, last) {
   return { splits, values: (_, all) => all.map(exact) };
 }
 
+const ticks = (max, step) => Array.from({ length: Math.floor(max / step) + 1 }, (_, index) => index * step);
+
 /**
- * The vertical scale and axis of a chart that begins at 0. The highest tick is at or above the highest value.
+ * The vertical scale and axis of a chart that begins at 0. The highest tick is at or above the highest value, and all
+ * ticks have one unit.
  * `highest` replaces the highest value of the data.
  */
 export function upwards({ counts = false, most = 5, highest = null } = {}) {
   const steps = counts ? DECIMAL : BINARY;
-  const stepOf = (value) => steps.find((step) => value / step <= most);
-  const top = (value) => Math.max(1, Math.ceil(value / stepOf(value))) * stepOf(value);
+  const stepOf = (value) => steps.find((step) => value / step <= most + 1e-9);
+  const tick = (value) => Math.max(1, Math.ceil(value / stepOf(value))) * stepOf(value);
+  const top = (value) => Math.max(tick(value), HEADROOM * value);
   return {
     scale: { range: (_, __, found) => [0, top(highest ? highest() : found ?? 0)] },
     axis: axis({
       size: 76,
-      values: (_, splits) => splits.map(counts ? exact : size),
-      splits: (_, __, min, max) => Array.from({ length: Math.round(max / stepOf(max)) + 1 }, (___, index) => index * stepOf(max)),
+      values: ({ root }, splits) => {
+        const texts = counts ? splits.map(exact) : inOneUnit(splits);
+        root.parentElement.dataset.values = texts.join('|');
+        return texts;
+      },
+      splits: (_, __, min, max) => ticks(max, stepOf(max / HEADROOM)),
     }),
   };
 }
@@ -66,12 +78,14 @@ export function chart(parent, describe, options, data) {
   const box = el('div', { class: 'chart', role: 'img', 'aria-label': describe });
   parent.append(box);
   const width = () => Math.max(240, box.clientWidth);
-  const plot = new uPlot({ width: width(), height: 220, legend: { show: false }, ...options }, data, box);
+  const height = options.height ?? 220;
+  const plot = new uPlot({ width: width(), legend: { show: false }, ...options, height }, data, box);
   const entry = {
     redrawn: () => plot.redraw(false, true),
-    resized: (wanted = width()) => {
+    resized: (wanted = width(), heightOf = (same) => same) => {
       if (!box.isConnected) return live.delete(entry);
-      if (wanted !== plot.width) plot.setSize({ width: wanted, height: plot.height });
+      const size = { width: wanted, height: heightOf(height) };
+      if (size.width !== plot.width || size.height !== plot.height) plot.setSize(size);
     },
   };
   live.add(entry);

@@ -10,7 +10,10 @@ addEventListener('afterprint', () => classList.remove('paper'));
 /** Calls `change` when the reader switches between light and dark. */
 export const onThemeChange = (change) => dark.addEventListener('change', change);
 
-export const isDark = () => dark.matches && !classList.contains('paper');
+/** True while the browser prints. */
+export const isOnPaper = () => classList.contains('paper');
+
+export const isDark = () => dark.matches && !isOnPaper();
 
 /** The value of a custom property of the style sheet. */
 export const color = (name) =>

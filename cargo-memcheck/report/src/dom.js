@@ -1,5 +1,7 @@
 // Creates elements. Text always becomes a text node, so that no text of a test can be markup.
 
+import { isOnPaper } from './colors.js';
+
 /** Elements of code, which readers copy. */
 const VERBATIM = ['code', 'pre', 'mark', 'option'];
 
@@ -19,7 +21,7 @@ export function el(tag, attributes, ...children) {
       element.setAttribute(name, value === true ? '' : String(value));
     }
   }
-  const content = children.flat(3).filter((child) => child !== null && child !== undefined);
+  const content = children.flat(Infinity).filter((child) => child !== null && child !== undefined);
   const isProse = !VERBATIM.includes(tag);
   element.append(...content.map((child) => (isProse && typeof child === 'string' ? joined(child) : child)));
   return element;
@@ -32,6 +34,9 @@ export function prose(text) {
   if (pieces.length % 2 === 0) return [text];
   return pieces.map((piece, index) => (index % 2 === 0 ? piece : el('code', null, piece)));
 }
+
+/** A place or a path that breaks after its separators only. */
+export const breakable = (text) => text.split(/(?<=[/:_])/).flatMap((piece) => [piece, el('wbr')]);
 
 const isEmpty = (content) => content === null || content === undefined || content === '' || content === '\u2014';
 
@@ -59,17 +64,31 @@ export function table(caption, columns, rows, sums = []) {
       el('tbody', null, rows.map((cells) => row(cells, false)), sums.map((cells) => row(cells, true)))));
 }
 
-/** A part of the page with a heading; `open: false` folds it. */
-export function part(title, { open = true } = {}, ...children) {
-  return el('details', { class: 'part', open }, el('summary', null, el('h3', null, title)), ...children);
+const phone = matchMedia('(max-width: 40rem)');
+
+/** Folded on a phone only, where it would push the answer away. */
+export const foldedOnPhone = (name, title, ...children) =>
+  el('details', { class: `${name} on-phone`.trim(), open: !phone.matches }, el('summary', null, title), ...children);
+
+phone.addEventListener('change', () => {
+  // A sheet can be as narrow as a phone, but cannot be unfolded.
+  if (isOnPaper()) return;
+  for (const details of document.querySelectorAll('details.on-phone')) details.open = !phone.matches;
+});
+
+/** A part of the page with a heading. `fold` is `open`, `closed` or `on-phone`. */
+export function part(title, fold, ...children) {
+  const heading = el('h3', null, title);
+  return fold === 'on-phone' ? foldedOnPhone('part', heading, ...children)
+    : el('details', { class: 'part', open: fold === 'open' }, el('summary', null, heading), ...children);
 }
 
-/** A part that is folded on a screen and open on paper. */
+/** A piece that is folded on a screen and open on paper. */
 export const openOnPaper = (title, ...children) =>
   el('details', { class: 'paper' }, el('summary', null, title), ...children);
 
 addEventListener('beforeprint', () => {
-  for (const details of document.querySelectorAll('details:is(.paper, .failure):not([open])')) {
+  for (const details of document.querySelectorAll('details:is(.paper, .failure, .on-phone):not([open])')) {
     Object.assign(details, { open: true }).dataset.printed = '';
   }
 });

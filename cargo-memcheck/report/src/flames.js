@@ -5,22 +5,23 @@ import flamegraph from 'd3-flame-graph/src/flamegraph.js';
 import { select } from 'd3-selection';
 
 import { PAPER } from './charts.js';
-import { background, color, isDark, kindColor, onThemeChange } from './colors.js';
+import { background, color, isDark, isOnPaper, kindColor, onThemeChange } from './colors.js';
 import { el, joined, part } from './dom.js';
-import { both, share, size } from './format.js';
+import { apart, both, share, size } from './format.js';
 
 const calm = matchMedia('(prefers-reduced-motion: reduce)');
 const CELL = 20;
 
 /**
- * `graphs` is a list of `{title, note, entries}`; an entry is `{stack, leaf, kind, value, delta}`.
+ * `graphs` is a list of `{title, note, entries, change}`; an entry is `{stack, leaf, kind, value, delta}`, and
+ * `change` the sum before and after, of a graph of differences.
  * `first` is the title of the one that is shown first. Returns `{show}`, which adds a graph or replaces the one with its title.
  */
 export function flames(parent, space, graphs, tree, first) {
   const shown = graphs.filter((graph) => graph.entries.length > 0);
   if (shown.length === 0) return null;
   const state = { graph: shown.find(({ title }) => title === first) ?? shown[0], folded: true, text: '' };
-  const box = part(`Call stacks of ${space}`);
+  const box = part(`Call stacks of ${space}`, 'on-phone');
   const area = el('div', { class: 'flames', tabindex: '0', role: 'region' });
   const note = el('p', { class: 'note' });
   const details = el('p', { class: 'frame-details', 'aria-live': 'polite' });
@@ -46,7 +47,7 @@ export function flames(parent, space, graphs, tree, first) {
   addEventListener('beforeprint', () => area.isConnected && render(PAPER));
   addEventListener('afterprint', () => area.isConnected && render());
   new ResizeObserver(() => {
-    if (chart && Math.abs(width() - chart.width()) > 8) render();
+    if (chart && !isOnPaper() && Math.abs(width() - chart.width()) > 8) render();
   }).observe(area);
 
   function width() {
@@ -71,9 +72,11 @@ export function flames(parent, space, graphs, tree, first) {
       onclick: () => { state.graph = graph; render(); },
     }, graph.title)));
     fold.setAttribute('aria-pressed', state.folded);
-    const root = build(state.graph, tree, state.folded, space);
+    const root = build(state.graph, tree, state.folded);
+    root.name = `${space} ${sum(state.graph, root)}`;
+    root.text = state.graph.change ? root.name : `${space}: ${both(root.value)}`;
     note.textContent = state.graph.note;
-    area.setAttribute('aria-label', `${state.graph.title}: ${size(root.value)}. `
+    area.setAttribute('aria-label', `${state.graph.title}: ${sum(state.graph, root)}. `
       + `Largest frames: ${largest(root)}`);
     area.replaceChildren();
     state.at = null;
@@ -141,11 +144,20 @@ export function flames(parent, space, graphs, tree, first) {
   return { show };
 }
 
+/** The bytes of a graph, or `+1.50 MiB (1.50 MiB → 3.00 MiB)`. */
+function sum({ change }, root) {
+  if (!change) return size(root.value);
+  const by = change.now - change.then;
+  return `${by < 0 ? '\u2212' : '+'}${size(Math.abs(by))} (${apart(change.then, change.now).join(' \u2192 ')})`;
+}
+
 /** The number of rows. */
 const depth = (node) => 1 + node.children.reduce((most, child) => Math.max(most, depth(child)), 0);
 
 function describe(node, root) {
   const { data } = node;
+  // The root.
+  if (data.text) return data.text;
   const change = data.delta === undefined ? ''
     : `, ${size(Math.abs(data.delta))} ${data.delta < 0 ? 'less' : 'more'} than in the baseline`;
   return `${data.name}${data.place ? ` at ${data.place}` : ''}: ${both(data.value)}, `
@@ -177,8 +189,8 @@ function largest(root) {
   return names.join(', ');
 }
 
-function build(graph, tree, folded, space) {
-  const root = { name: space, value: 0, children: [], known: new Map() };
+function build(graph, tree, folded) {
+  const root = { value: 0, children: [], known: new Map() };
   for (const entry of graph.entries) {
     const path = frames(entry, tree, folded);
     root.value += entry.value;

@@ -16,6 +16,17 @@ export function size(bytes) {
   return `${bytes < 0 ? '\u2212' : ''}${text} ${UNITS[unit]}`;
 }
 
+/** Sizes in one unit, that of the largest, and with as many decimals as one of them needs. */
+export function inOneUnit(all) {
+  const largest = Math.max(...all.map(Math.abs));
+  const power = largest < 1024 ? 0 : Math.min(UNITS.length, Math.floor(Math.log2(largest) / 10));
+  const values = all.map((bytes) => bytes / 1024 ** power);
+  const isExact = (decimals) => values.every((value) => Math.abs(value - Number(value.toFixed(decimals))) < 1e-9);
+  const decimals = [0, 1, 2].find(isExact) ?? 3;
+  const format = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
+  return values.map((value) => `${value.toLocaleString('en-US', format)} ${power === 0 ? 'B' : UNITS[power - 1]}`);
+}
+
 /** Two sizes, in bytes if they differ but would be shown as the same size. */
 export const apart = (one, other) =>
   one !== other && size(one) === size(other) ? [one, other].map((bytes) => `${exact(bytes)} B`) : [one, other].map(size);

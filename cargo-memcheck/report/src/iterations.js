@@ -1,16 +1,17 @@
 // Live and peak bytes over the measured iterations, with their trend.
 
 import { lineChart, wholeNumbers } from './charts.js';
-import { color } from './colors.js';
 import { el, part } from './dom.js';
 import { both, counted, exact, size } from './format.js';
+import { nameValue } from './marks.js';
 
-export function iterations(parent, { space, iterations: of }) {
+/** `fold` is that of a part of the page. */
+export function iterations(parent, { space, iterations: of }, fold) {
   if (!of) return;
   const { allocated, peak, baseline } = of;
   const isConstant = [allocated, peak].every((values) => values.every((value) => value === values[0]));
   const text = `${measured(of)} ${isConstant ? constant(of) : changing(of)}`;
-  const box = part(`Iterations of ${space}`, {}, el('p', null, text));
+  const box = part(`Iterations of ${space}`, fold, el('p', null, text));
   parent.append(box);
   // A line without a change has no more information than its value.
   if (!isConstant) plot(box, `${space}: ${text}`, of, baseline);
@@ -54,24 +55,6 @@ function plot(box, text, { allocated, peak, slope, warmup }, baseline) {
     x: { label: 'iteration', values: numbers },
     lines,
     axes: wholeNumbers(numbers[0], numbers.at(-1)),
-    draw: baseline === null ? [] : [(plotted) => name(plotted, baseline)],
+    draw: baseline === null ? [] : [(plotted) => nameValue(plotted, baseline, `baseline ${size(baseline)}`, 'good')],
   });
-}
-
-/** Writes the figure of the baseline at the right end of its line: below it or, at the bottom, above it. */
-function name({ ctx, bbox, valToPos }, baseline) {
-  const ratio = devicePixelRatio;
-  ctx.save();
-  ctx.font = `${12 * ratio}px system-ui, sans-serif`;
-  ctx.textAlign = 'right';
-  ctx.textBaseline = 'top';
-  const text = `baseline ${size(baseline)}`;
-  const [right, at] = [bbox.left + bbox.width, valToPos(baseline, 'y', true)];
-  const top = at + 20 * ratio > bbox.top + bbox.height ? at - 19 * ratio : at + 3 * ratio;
-  const wide = ctx.measureText(text).width + 4 * ratio;
-  ctx.fillStyle = color('page');
-  ctx.fillRect(right - wide, top, wide, 15 * ratio);
-  ctx.fillStyle = color('good');
-  ctx.fillText(text, right, top + ratio);
-  ctx.restore();
 }

@@ -10,7 +10,7 @@ export function laws(parent, own) {
 
 function one(parent, law) {
   const text = (value) => (law.metric === 'allocations' ? exact(value) : size(value));
-  const box = part(`Law of ${law.metric} in ${law.space}`, {},
+  const box = part(`Law of ${law.metric} in ${law.space}`, 'on-phone',
     el('p', null, el('strong', null, law.text)),
     el('p', null, `allowed: ${law.allowed}`, law.with ? `; the curve has ${law.with}` : null));
   parent.append(box);

@@ -3,14 +3,17 @@
 import { blockChart } from './blocks-view.js';
 import { axis, chart, upwards } from './charts.js';
 import { color, kindVariable, KINDS } from './colors.js';
-import { el, part, prose, table } from './dom.js';
-import { stack } from './findings.js';
+import { breakable, el, part, prose, table } from './dom.js';
 import { flames } from './flames.js';
 import { both, exact, share, size } from './format.js';
+import { stack } from './sources.js';
 
 const MOST_ROWS = 30;
 
-/** The chart over time goes into `charts`. `first` is the title of the flame graph that is shown first. */
+/**
+ * The chart over time goes into `charts`, which stays empty without call stacks. `first` is the title of the flame graph
+ * that is shown first.
+ */
 export function space(charts, parent, data, tree, first) {
   const { held } = data;
   if (!held) {
@@ -20,7 +23,7 @@ export function space(charts, parent, data, tree, first) {
   }
   if (held.doubt) charts.append(el('p', { class: 'alert' }, held.doubt));
   const blocks = held.lifetimes ? blockChart(charts, data, tree) : timeline(charts, data);
-  const graph = flames(parent, data.space, graphs(held, tree), tree, first);
+  const graph = flames(parent, data.space, graphs(data, tree), tree, first);
   if (blocks && graph) blocks.onMoment = graph.show;
   kinds(parent, data);
   holders(parent, data, tree);
@@ -28,7 +31,7 @@ export function space(charts, parent, data, tree, first) {
   for (const each of data.tables) operations(parent, each);
 }
 
-function graphs(held, tree) {
+function graphs({ held, iterations }, tree) {
   const entry = ({ place, kind, bytes }) => {
     const of = tree.places[place];
     return { stack: of.stack, leaf: of.label, kind, value: bytes };
@@ -41,11 +44,17 @@ function graphs(held, tree) {
   return [
     { title: 'Peak', note: `Memory at the peak${held.when}, by the call stack that allocated it.`, entries: peak },
     { title: 'Survivors', note: 'Blocks of measured iterations that are live after the last.', entries: survivors },
-    { title: 'Change from the baseline', entries: difference(held, tree),
+    { title: 'Change from the baseline', entries: difference(held, tree), change: changeOf(held, iterations),
       note: 'Only the difference: red holds more at the peak than in the baseline, green less. '
         + 'A baseline names its twelve largest holders.' },
   ];
 }
+
+/** The peak of the baseline and that of this run. */
+const changeOf = ({ peak }, iterations) => {
+  const then = iterations?.baseline ?? null;
+  return then === null ? null : { then, now: peak };
+};
 
 /** Holders whose bytes at the peak differ from those of the baseline. */
 function difference({ holders: now, baseline }, tree) {
@@ -75,7 +84,7 @@ function difference({ holders: now, baseline }, tree) {
 function timeline(parent, { space: name, held }) {
   if (held.timeline.length === 0) return;
   const text = `${name}: live bytes over allocations and frees; the peak is ${both(held.peak)}${held.when}`;
-  const box = part(`Memory over time in ${name}`, {}, el('p', null, text));
+  const box = part(`Memory over time in ${name}`, 'open', el('p', null, text));
   parent.append(box);
   const events = held.timeline.map((_, index) => (index + 1) * held.stretch);
   const vertical = upwards();
@@ -95,7 +104,7 @@ function kinds(parent, { held }) {
     return piece;
   }));
   const rows = held.kinds.map(([kind, bytes, blocks]) => [kind, both(bytes), exact(blocks), share(bytes, held.peak)]);
-  parent.append(part(`At the peak${held.when}`, {}, bar, table('Bytes at the peak by kind',
+  parent.append(part(`At the peak${held.when}`, 'on-phone', bar, table('Bytes at the peak by kind',
     [{ title: 'Kind' }, { title: 'Bytes', figure: true }, { title: 'Blocks', figure: true }, { title: 'Share', figure: true }], rows)));
 }
 
@@ -113,16 +122,18 @@ function alike(entries, tree) {
   return [...rows.values()].filter((row) => row.bytes > 0).sort((a, b) => b.bytes - a.bytes);
 }
 
+const siteCell = (site) => el('span', null, breakable(site));
+
 function holders(parent, { held }, tree) {
   const entries = held.holders.map(({ place, kind, bytes, blocks }) =>
     ({ label: tree.places[place].label, stack: tree.places[place].stack, note: kind, bytes, blocks }));
   const rows = alike(entries, tree);
   if (rows.length === 0) return;
   const cells = ({ label, site, note, of, bytes, blocks }) => [
-    el('div', null, label, stack(of, tree)), site, note, exact(blocks), size(bytes), share(bytes, held.peak)];
+    el('div', { class: 'holder' }, label, stack(of, tree)), siteCell(site), note, exact(blocks), size(bytes), share(bytes, held.peak)];
   const sum = rows.slice(MOST_ROWS).reduce((all, row) => all + row.bytes, held.other_holders);
   const others = sum > 0 ? [['others', '', '', '', size(sum), share(sum, held.peak)]] : [];
-  parent.append(part('Holders of the peak', { open: false }, table('Holders of the peak',
+  parent.append(part('Holders of the peak', 'closed', table('Holders of the peak',
     [{ title: 'Holder' }, { title: 'Call site' }, { title: 'Kind' }, { title: 'Blocks', figure: true },
       { title: 'Bytes', figure: true }, { title: 'Share', figure: true }],
     rows.slice(0, MOST_ROWS).map(cells), others)));
@@ -131,19 +142,19 @@ function holders(parent, { held }, tree) {
 function survivors(parent, { held }, tree) {
   if (!held.growth) return;
   const cells = ({ label, site, note, of, bytes, blocks }) => [
-    el('div', null, label, stack(of, tree)), site, exact(blocks), size(bytes), note];
+    el('div', { class: 'holder' }, label, stack(of, tree)), siteCell(site), exact(blocks), size(bytes), note];
   const rows = alike(held.survivors, tree);
   const more = rows.length - MOST_ROWS;
   const body = rows.length === 0 ? null : table('Survivors of the measured iterations',
     [{ title: 'Survivor' }, { title: 'Call site' }, { title: 'Blocks', figure: true },
       { title: 'Bytes', figure: true }, { title: 'Pattern of one call stack' }], rows.slice(0, MOST_ROWS).map(cells),
     more > 0 ? [[`${exact(more)} more`, '', '', size(rows.slice(MOST_ROWS).reduce((all, row) => all + row.bytes, 0)), '']] : []);
-  parent.append(part('Survivors of the iterations', { open: rows.length < 8 }, el('p', null, held.growth), body));
+  parent.append(part('Survivors of the iterations', rows.length < 8 ? 'on-phone' : 'closed', el('p', null, held.growth), body));
 }
 
 const BY = { op: 'Operations', site: 'Call sites', scope: 'Scopes' };
 
 function operations(parent, { by, legend, columns, rows, sums }) {
-  parent.append(part(BY[by], { open: false }, legend.map((line) => el('p', { class: 'muted' }, line)),
+  parent.append(part(BY[by], 'closed', legend.map((line) => el('p', { class: 'muted' }, line)),
     table(BY[by], columns, rows, sums)));
 }

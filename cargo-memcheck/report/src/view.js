@@ -1,8 +1,8 @@
 // The view of one test.
 
 import { read, Tree } from './data.js';
-import { command, el, part, table } from './dom.js';
-import { apart, both, exact, share } from './format.js';
+import { command, el, foldedOnPhone, part, table } from './dom.js';
+import { apart, both, counted, exact, share } from './format.js';
 import { findings } from './findings.js';
 import { iterations } from './iterations.js';
 import { laws } from './laws.js';
@@ -30,16 +30,17 @@ export async function showTest(view, number, isCurrent, show) {
   // Charts need the width of the page.
   show();
   const own = run?.laws.filter((law) => law.test === number) ?? [];
-  view.append(...findings(test, tree), commands(test), ...output(test));
+  view.append(...findings(test, tree, commands(test)), ...output(test));
   const [overTime, byIteration, details] = [el('div'), el('div'), el('div')];
   const choose = (chosen) => {
     for (const area of [overTime, byIteration, details]) area.replaceChildren();
     space(overTime, details, chosen, tree, graphOf(test.findings[0]?.code));
-    iterations(byIteration, chosen);
+    // A phone shows the first chart only.
+    iterations(byIteration, chosen, overTime.querySelector('.chart') ? 'on-phone' : 'open');
   };
   // The charts come before the figures, and the smaller one is beside them on a wide screen.
   view.append(...chooser(test, choose), overTime,
-    el('div', { class: 'beside' }, byIteration, el('div', null, figures(test))), details);
+    el('div', { class: 'beside' }, byIteration, figures(test)), details);
   if (test.spaces.length > 0) choose(test.spaces[0]);
   laws(view, own);
   view.append(...remarks(test));
@@ -60,7 +61,7 @@ function neighbors(number) {
   const at = links.findIndex((link) => link.dataset.test === String(number));
   const link = (place, text) => links[place] && at >= 0
     ? [el('a', { href: links[place].getAttribute('href') }, text)] : [];
-  return [...link(at - 1, '\u2039 Previous'), ...link(at + 1, 'Next \u203a')];
+  return [...link(at - 1, '\u2039 Previous test'), ...link(at + 1, 'Next test \u203a')];
 }
 
 function facts(test) {
@@ -72,12 +73,16 @@ function facts(test) {
     test.seconds > 0 ? el('span', null, `${test.seconds.toFixed(2)} s`) : null);
 }
 
+/** The next commands, of which the first is always shown. */
 function commands({ commands: next }) {
-  if (next.length === 0) return el('div');
+  if (next.length === 0) return null;
+  const list = (some) => el('dl', null, some.map(({ purpose, command: text }) =>
+    [el('dt', null, purpose), el('dd', null, command(text))]));
+  const others = next.slice(1);
   return el('section', { class: 'next', 'aria-label': 'Next commands' },
-    el('h3', null, 'Next'),
-    el('dl', null, next.map(({ purpose, command: text }) =>
-      [el('dt', null, purpose), el('dd', null, command(text))])));
+    el('h3', null, 'Next'), list(next.slice(0, 1)),
+    others.length === 0 ? null
+      : foldedOnPhone('others', counted(others.length, 'more command', 'more commands'), list(others)));
 }
 
 const printed = (text) => el('pre', { class: 'output', tabindex: '0' }, text);
@@ -85,15 +90,15 @@ const printed = (text) => el('pre', { class: 'output', tabindex: '0' }, text);
 /** The output of a failed test. What the finding has, and frames of libraries, are in the whole output only. */
 function output({ output: text, whole_output: whole }) {
   return [
-    ...(text ? [part('Output', {}, printed(text))] : []),
-    ...(whole ? [part('Whole output', { open: false }, printed(whole))] : []),
+    ...(text ? [part('Output', 'open', printed(text))] : []),
+    ...(whole ? [part('Whole output', 'closed', printed(whole))] : []),
   ];
 }
 
 const OF_AN_ITERATION = ['growth', 'allocations', 'allocated_total'];
 
 function figures({ figures: rows }) {
-  if (rows.length === 0) return [];
+  if (rows.length === 0) return el('div');
   const several = new Set(rows.map((row) => row.space)).size > 1;
   const isCount = (row) => row.name === 'allocations';
   const text = (row, value, other = null) => (isCount(row) ? exact(value) : apart(value, other ?? value)[0]);
@@ -116,7 +121,9 @@ function figures({ figures: rows }) {
     row.then === null ? '\u2014' : difference(row),
     row.limit === null ? '\u2014' : limit(row.limit),
   ]);
-  return [el('h3', null, 'Figures'), table('Figures of the test', columns, cells)];
+  const shown = table('Figures of the test', columns, cells);
+  shown.querySelector('table').className = 'figures';
+  return part('Figures', 'on-phone', shown);
 }
 
 /** The limit that decides, and those that are higher. */
@@ -140,6 +147,6 @@ function remarks({ notes, driver, hint }) {
   const lines = [...notes.map((note) => `note: ${note}`), ...(hint ? [`hint: ${hint}`] : [])];
   const parts = [];
   if (lines.length > 0) parts.push(el('ul', { class: 'notes' }, lines.map((line) => el('li', null, line))));
-  if (driver) parts.push(part(driver.title, { open: driver.matters }, printed(driver.lines.join('\n'))));
+  if (driver) parts.push(part(driver.title, driver.matters ? 'on-phone' : 'closed', printed(driver.lines.join('\n'))));
   return parts;
 }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::changes::{ChangeCell, ChangeRow, Changes};
 use super::data::Sources;
-use super::markup::linked;
+use super::markup::{linked, source};
 use crate::presentation::presenters::places;
 
 const COLUMNS: [&str; 4] = ["Call site", "Before", "After", "Change"];
@@ -40,7 +40,7 @@ fn cells(row: &ChangeRow, sources: &Sources) -> Markup {
             (row.name)
             @if !row.remark.is_empty() { " " span.muted { "(" (row.remark) ")" } }
             @if let Some(text) = at.and_then(|(file, line)| sources.line(file, line)) {
-                " " code.source { (text) }
+                " " (source(&text))
             }
         }
         (figure(COLUMNS[1], row.before.as_ref(), None))

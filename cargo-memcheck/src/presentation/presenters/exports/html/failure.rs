@@ -15,7 +15,7 @@ use super::commands::{self, NextCommand};
 use super::data::{Snippet, Sources};
 use super::ending::{self, Ending};
 use super::kinds::FailureKind;
-use super::markup::{breakable, link, linked, prose};
+use super::markup::{self, breakable, link, linked, prose};
 use super::rise::risen;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::presenters::findings::{self, Folded};
@@ -63,16 +63,22 @@ pub(super) fn failure(
         span.device { (task.leg.name()) }
         @if let Some(first) = first { (brief_of(first, task, outcome)) }
     };
+    // Below the remedy of the first finding.
+    let advice = html! {
+        @for hint in hints { p { strong { "hint: " } (prose(hint)) } }
+        @for (number, command) in next.iter().enumerate() { (self::command(number, command)) }
+    };
     let body = html! {
         p.open { (address) }
-        @for folded in &findings {
-            (self::finding(folded.finding, outcome, sources))
+        @for (number, folded) in findings.iter().enumerate() {
+            (answer(folded.finding, outcome, sources))
+            @if number == 0 { (advice) }
+            (support(folded.finding, sources))
             @for also in &folded.consequences {
                 p { "also " span.code { (also.code) } " " (prose(&headline(also, outcome))) }
             }
         }
-        @for hint in hints { p { strong { "hint: " } (prose(hint)) } }
-        @for (number, command) in next.iter().enumerate() { (self::command(number, command)) }
+        @if findings.is_empty() { (advice) }
         @if !lines.is_empty() {
             p { strong { "output:" } @if lines.len() > MOST_OUTPUT { " the last lines" } }
             pre.output { (lines[lines.len().saturating_sub(MOST_OUTPUT)..].join("\n")) }
@@ -138,28 +144,33 @@ fn place(title: &str, sources: &Sources, file: &str, line: u32) -> Markup {
 fn place_with_text(title: &str, sources: &Sources, file: &str, line: u32) -> Markup {
     html! {
         (place(title, sources, file, line))
-        @if let Some(text) = sources.line(file, line) { " " code.source { (text) } }
+        @if let Some(text) = sources.line(file, line) { " " (markup::source(&text)) }
     }
 }
 
-fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Markup {
+/// The message, the line to look at, the cause and the remedy.
+fn answer(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Markup {
     let Ending { title, is_test, at, callers, further, last_output } =
         Ending::new(finding, outcome);
     let is_kept = finding.caller().is_some();
+    let keeper = kept_through(finding);
+    // One line has its source: the one that keeps the memory, if it is known.
+    let write: WritePlace = if keeper.is_some() { place_with_line } else { place_with_source };
     html! {
         p.message { span.code { (finding.code) } " " (prose(&headline(finding, outcome))) }
         @if (finding.code == Code::TestFailed || finding.code.ended_process()) && !further.is_empty() {
             pre.output { (further[..further.len().min(MOST_OUTPUT)].join("\n")) }
         }
         @if let Some(changes) = Changes::new(finding) { (change_table::table(&changes, sources)) }
-        @if let Some((HeadLine { file, line, .. }, [before, after])) = kept_through(finding) {
-            p.place { (place_with_text(before.trim_end(), sources, file, *line)) (after) }
+        @if let Some((HeadLine { file, line, .. }, [before, after])) = keeper {
+            (place_with_source(before.trim_end(), sources, (file, *line), after))
         }
         @match &at {
             Some(HeadLine { file, line, .. }) if is_test => p { (place(title, sources, file, *line)) },
-            Some(HeadLine { file, line, .. }) if is_kept => (place_with_source(title, sources, (file, *line), "")),
+            Some(HeadLine { file, line, .. }) if is_kept => (write(title, sources, (file, *line), "")),
             Some(HeadLine { file, line, .. }) => p.place { (place_with_text(title, sources, file, *line)) },
-            None => (allocated(finding, sources)),
+            None if keeper.is_some() => {},
+            None => (allocated(finding, sources, write)),
         }
         @for HeadLine { file, line, .. } in &callers {
             p.place { (place_with_text("called from", sources, file, *line)) }
@@ -171,6 +182,15 @@ fn finding(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Marku
         } @else if let Some(Rise { cause, remedy, .. }) = finding.reason() {
             p { strong { "cause: " } (cause) br; strong { "remedy: " } (remedy) }
         }
+    }
+}
+
+/// What supports the answer: the evidence of the cause, and the call sites of memory that another line keeps.
+fn support(finding: &Finding, sources: &Sources) -> Markup {
+    let has_keeper = kept_through(finding).is_some() && finding.caller().is_none();
+    html! {
+        @if let Some(evidence) = finding.evidence() { p.evidence { strong { "evidence: " } (prose(&evidence)) } }
+        @if has_keeper { (allocated(finding, sources, place_with_line)) }
     }
 }
 
@@ -187,8 +207,11 @@ fn allocated_lines(finding: &Finding) -> Vec<(String, u32)> {
     of_headline.map(|(file, line)| (file.to_owned(), line)).into_iter().collect()
 }
 
+/// Writes a line of the workspace: its title, its place, and a text behind it.
+type WritePlace = fn(&str, &Sources, (&str, u32), &str) -> Markup;
+
 /// The line of the heaviest call site, unless the lines that changed are shown.
-fn allocated(finding: &Finding, sources: &Sources) -> Markup {
+fn allocated(finding: &Finding, sources: &Sources, write: WritePlace) -> Markup {
     let mut lines = allocated_lines(finding).into_iter();
     let is_crash = finding.stopped_at().is_some();
     let first = (finding.grown.is_empty() && !is_crash).then(|| lines.next());
@@ -201,12 +224,22 @@ fn allocated(finding: &Finding, sources: &Sources) -> Markup {
     };
     html! {
         @if let Some((file, line)) = first.flatten() {
-            (place_with_source(title, sources, (&file, line), &others.unwrap_or_default()))
+            (write(title, sources, (&file, line), &others.unwrap_or_default()))
         }
     }
 }
 
-/// A line of the workspace with the source around it. `after` is written behind the line.
+/// A line of the workspace with its text. `after` is written behind the line.
+fn place_with_line(
+    title: &str,
+    sources: &Sources,
+    (file, line): (&str, u32),
+    after: &str,
+) -> Markup {
+    html! { p.place { (place_with_text(title, sources, file, line)) (after) } }
+}
+
+/// The same with the source around it.
 fn place_with_source(title: &str, sources: &Sources, at: (&str, u32), after: &str) -> Markup {
     let (file, line) = at;
     html! {
@@ -363,17 +396,25 @@ mod tests {
         assert_order(&own, &order);
         assert!(!own.contains("called from"), "{own}");
         let at = |line| Some(HeadLine { file: "a.rs".to_owned(), line, function: None });
-        let called = Finding { keeps_at: at(1), kept_through: at(3), ..leak };
+        let called = Finding { keeps_at: at(1), kept_through: at(3), ..leak.clone() };
         outcome.verdict.findings = vec![called];
         let of_caller = card(&outcome, &sources);
         let order = [
             "kept by the result of: </strong><code>a.rs:3",
             "which holds the other tensors",
+            "<mark class=\"line\"><span class=\"number\">    3</span>",
             "allocated in calls at: </strong><code>a.rs:1",
-            "<pre class=\"snippet\"",
+            "next: ",
         ];
         assert_order(&of_caller, &order);
         assert_eq!(of_caller.matches("<pre class=\"snippet\"").count(), 1, "{of_caller}");
+        let cause = leaky().verdict.findings[0].cause.clone();
+        outcome.verdict.findings = vec![Finding { kept_through: at(3), cause, ..leak }];
+        let explained = card(&outcome, &sources);
+        let order =
+            ["<mark ", "remedy: ", "next: ", "evidence: ", "allocated at: </strong><code>a.rs:2"];
+        assert_order(&explained, &order);
+        assert_eq!(explained.matches("<pre class=\"snippet\"").count(), 1, "{explained}");
     }
 
     #[test]

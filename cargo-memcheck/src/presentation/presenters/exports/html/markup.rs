@@ -28,6 +28,11 @@ pub(super) fn linked(sources: &Sources, file: &str, line: u32) -> Markup {
     }
 }
 
+/// The text of a line, which scrolls if it is too long: a reader with a keyboard must reach it.
+pub(super) fn source(text: &str) -> Markup {
+    html! { code.source tabindex="0" { (text) } }
+}
+
 /// A name that a browser breaks after `::` and `_` only, instead of inside a word.
 pub(super) fn breakable(name: &str) -> Markup {
     let pieces = name.split_inclusive("::").flat_map(|part| part.split_inclusive('_'));

@@ -344,7 +344,7 @@ mod tests {
             html.test_finished(&task(), &outcome);
             readable(&String::from_utf8(html.text().unwrap()).unwrap())
         };
-        let line = "<strong>line: </strong><code>a.rs:2</code> <code class=\"source\">second.unwrap();</code>";
+        let line = "<strong>line: </strong><code>a.rs:2</code> <code class=\"source\" tabindex=\"0\">second.unwrap();</code>";
         let inside = page("a.rs:2");
         assert!(inside.contains(line), "{inside}");
         assert!(!page("/rustc/library/core/src/option.rs:2").contains("line: "));
