@@ -329,6 +329,7 @@ impl Page {
 
 #[cfg(test)]
 mod tests {
+    use memcheck_core::judgement::finding::{Code, Finding, GrownHolder};
     use memcheck_core::judgement::verdict::Verdict;
 
     use super::*;
@@ -363,6 +364,34 @@ mod tests {
             .map(|part| page.find(part).unwrap_or_else(|| panic!("`{part}` is not in\n{page}")))
             .collect();
         assert!(places.is_sorted(), "{places:?}");
+    }
+
+    #[test]
+    fn the_table_of_failures_has_the_whole_cause_of_a_regression() {
+        let holder = |line: u32, was: Option<&str>| GrownHolder {
+            holder: "add [192,1024] f32".to_owned(),
+            was_tensor: was.map(str::to_owned),
+            place: Some(format!("src/model.rs:{line}")),
+            then: if was.is_some() { 524_288 } else { 0 },
+            now: 786_432,
+            ..GrownHolder::default()
+        };
+        let larger = [30, 31, 34, 36].map(|line| holder(line, Some("[128,1024] f32")));
+        let grown: Vec<GrownHolder> = larger.into_iter().chain([holder(33, None)]).collect();
+        let mut outcome = leaky();
+        let finding = Finding { grown, ..Finding::new(Code::PeakRegression, "higher") };
+        outcome.verdict.findings = vec![finding];
+        let mut markdown = Markdown::default();
+        // A single failure has no table.
+        [leaky(), outcome].iter().for_each(|it| markdown.test_finished(&task(), it));
+        let page = page(markdown);
+        let (table, _) = page.split_once("### `app::mem`").expect("the section of the test");
+        let row = table.lines().rfind(|line| line.starts_with("| `app::mem` `a::b` | "));
+        let row = row.unwrap_or_else(|| panic!("no row in\n{table}")).replace("&#47;", "/");
+        let cause = "dimension 0 grew from 128 to 192 at src/model.rs:30, :31, :34 and 1 more line \
+                     (+1.00 MiB); `add` at src/model.rs:33 is new, or its tensor lives longer \
+                     (+768.0 KiB) |";
+        assert!(row.ends_with(cause), "{row}");
     }
 
     #[test]
