@@ -114,7 +114,7 @@ fn the_working_tree_is_compared_with_a_revision() {
     assert_eq!(peak(project.run(&["--ci", "--history", "git"])), 16 << 10);
     let history = ["history", "holds", "--history", "git", "--report", "html=history.html"];
     let text = project.memcheck(&history).exits(0).stdout;
-    assert!(text.contains("peak_allocated of host, 1 run\n"), "{text}");
+    assert!(text.contains("peak_allocated of host, 1 run, in KiB\n"), "{text}");
     assert!(text.contains("16,384 B (16.0 KiB)"), "{text}");
     let page = project.read("history.html");
     assert!(page.contains("<svg") && page.contains("16.0 KiB"), "{page}");
@@ -150,8 +150,8 @@ fn runs_append_to_a_history_that_is_plotted_and_exported() {
     }
     let history = ["history", "holds", "--history", "out/history.jsonl"];
     let text = programs.memcheck(&history).exits(0).stdout;
-    assert!(text.contains("peak_allocated of host, 3 runs") && text.contains("KiB"), "{text}");
-    assert!(text.contains("16,384 B (16.0 KiB) (+12,288 B (12.0 KiB))"), "{text}");
+    assert!(text.contains("peak_allocated of host, 3 runs, in KiB"), "{text}");
+    assert!(text.contains("16,384 B (16.0 KiB)  +12.0 KiB (+300.0%)"), "{text}");
     assert!(!text.contains("steady"), "{text}");
     let json =
         programs.memcheck(&[&history[..], &["--message-format", "json", "--last", "2"]].concat());

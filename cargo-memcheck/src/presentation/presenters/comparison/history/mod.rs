@@ -50,8 +50,8 @@ fn lines(all: &[FigureSeries<'_>], figure: &str) -> Vec<String> {
         let runs = memcheck_core::size::counted(series.points.len() as u64, "run", "runs");
         lines.push(style::strong(&escape::line(&title)));
         let (scale, unit) = scale(series, figure);
-        let unit = unit.map(|unit| format!(" in {unit}")).unwrap_or_default();
-        lines.push(format!("{figure} of {}{unit}, {runs}", series.space));
+        let unit = unit.map(|unit| format!(", in {unit}")).unwrap_or_default();
+        lines.push(format!("{figure} of {}, {runs}{unit}", series.space));
         lines.extend(plot(series, scale));
         lines.extend(changes(series, figure));
     }
@@ -228,7 +228,7 @@ mod tests {
         let mib = 1 << 20;
         let text = shown(&[mib, mib, 3 * mib, 3 * mib], "peak_allocated");
         assert!(
-            text.starts_with("app::mem a (cpu)\npeak_allocated of host in MiB, 4 runs\n"),
+            text.starts_with("app::mem a (cpu)\npeak_allocated of host, 4 runs, in MiB\n"),
             "{text}"
         );
         assert!(text.contains("3.00") && text.contains("1.00"), "{text}");

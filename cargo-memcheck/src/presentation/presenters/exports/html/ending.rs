@@ -44,10 +44,12 @@ impl Ending {
             _ => (finding.caller().cloned(), headline::callers(finding)),
         };
         // Without the line of the end, the line of its test takes its place.
-        let is_test = finding.stopped_at().is_some_and(|at| at.function.is_none());
+        let has_none = finding.stopped_at().is_some_and(|at| at.function.is_none());
+        let is_test = has_none && !finding.iterates;
         let title = match finding.caller() {
             Some(_) => CALLED.trim_end(),
             None if is_test => "the test",
+            None if finding.iterates => "iterates here",
             None => "line",
         };
         let is_inside = |at: &HeadLine| Path::new(&at.file).is_relative();

@@ -180,7 +180,7 @@ fn answer(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Markup
         @if let Some(cause) = &finding.cause {
             p { strong { "cause: " } (cause.title) br; strong { "remedy: " } (prose(&cause.remedy)) }
         } @else if let Some(Rise { cause, remedy, .. }) = finding.reason() {
-            p { strong { "cause: " } (cause) br; strong { "remedy: " } (remedy) }
+            p { strong { "cause: " } (prose(&cause)) br; strong { "remedy: " } (prose(&remedy)) }
         }
     }
 }
