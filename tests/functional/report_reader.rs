@@ -50,7 +50,7 @@ fn of_a_peak_regression_the_line_the_tensor_and_the_next_command_are_shown() {
     let line = programs.site("copy");
     let grown = ["peak-regression", "+64.0 KiB", &line];
     let rows = ["other call sites", "160.0 KiB"];
-    let why = ["is new, or its tensor lives longer", "drop its tensor"];
+    let why = ["is new at the peak", "drop its tensor"];
     let commands = ["cargo memcheck profile ", "cargo memcheck accept "];
     let first =
         [&grown[..], &rows, &["let _before_softmax = scores.copy()?;"], &why, &commands].concat();

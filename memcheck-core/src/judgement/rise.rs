@@ -4,6 +4,8 @@
 
 mod larger;
 
+use std::cmp::Reverse;
+
 use serde::{Deserialize, Serialize};
 
 use crate::judgement::grown_holder::GrownHolder;
@@ -62,6 +64,10 @@ impl RisenHolders<'_> {
         u64::try_from(sum).unwrap_or(u64::MAX)
     }
 
+    fn largest(&self) -> i128 {
+        self.holders.iter().map(|holder| holder.difference()).max().unwrap_or(0)
+    }
+
     /// ` at 2 call sites`, for a sentence that does not name them otherwise.
     fn number(&self) -> String {
         format!(" at {}", counted(self.holders.len() as u64, "call site", "call sites"))
@@ -107,11 +113,10 @@ impl RisenHolders<'_> {
             }
             (RiseKind::Holds, ..) => format!("more memory is held{at} than in the baseline"),
             (RiseKind::New, 1, _) => {
-                format!("`{operation}`{named} is new, or its tensor lives longer")
+                format!("`{operation}`{named} is new at the peak")
             }
-            (RiseKind::New, count, _) => {
-                format!("{count} allocations{named} are new, or their tensors live longer")
-            }
+            // Or their tensors live longer, which is the same to a peak.
+            (RiseKind::New, count, _) => format!("{count} allocations{named} are new at the peak"),
         };
         format!("{text} (+{})", Size(self.bytes()))
     }
@@ -144,6 +149,10 @@ impl RisenHolders<'_> {
     }
 }
 
+/// A kind with a smaller part of the rise has no remedy of its own.
+const LEAST_SHARE: u64 = 4;
+const MOST_REMEDIES: usize = 2;
+
 /// The reason of a peak that rose.
 pub fn of_peak(grown: &[GrownHolder]) -> Option<Rise> {
     let mut groups: Vec<RisenHolders<'_>> = Vec::new();
@@ -154,10 +163,14 @@ pub fn of_peak(grown: &[GrownHolder]) -> Option<Rise> {
             None => groups.push(RisenHolders { kind, holders: vec![holder] }),
         }
     }
-    groups.sort_by_key(|group| (std::cmp::Reverse(group.bytes()), group.kind));
+    groups.sort_by_key(|group| Reverse((group.bytes(), group.largest(), Reverse(group.kind))));
     let first = groups.first()?;
     let causes: Vec<String> = groups.iter().map(RisenHolders::cause).collect();
-    Some(Rise { kind: first.kind, cause: causes.join("; "), remedy: first.remedy() })
+    let all: u64 = groups.iter().map(RisenHolders::bytes).sum();
+    let counts = |group: &&RisenHolders<'_>| group.bytes() >= all / LEAST_SHARE;
+    let remedies = groups.iter().filter(counts).take(MOST_REMEDIES).map(RisenHolders::remedy);
+    let remedy = remedies.collect::<Vec<_>>().join("; ");
+    Some(Rise { kind: first.kind, cause: causes.join("; "), remedy })
 }
 
 /// The reason of more allocations, of which `new` call sites are new at the peak. A baseline has no
@@ -212,7 +225,7 @@ mod tests {
         assert_eq!(of_peak(&[]), None);
         assert_eq!(of_peak(&[holder("x", 5, 4)]), None);
         let (kind, cause) = reason(&[holder("x", 0, 4), holder("y", 0, 1), holder("z", 5, 4)]);
-        let new = "2 allocations are new, or their tensors live longer (+5 B)";
+        let new = "2 allocations are new at the peak (+5 B)";
         assert_eq!((kind, cause.as_str()), (RiseKind::New, new));
         let holds = "`x` holds more memory than in the baseline (+3 B)";
         assert_eq!(reason(&[holder("x", 1, 4)]), (RiseKind::Holds, holds.to_owned()));
@@ -250,11 +263,11 @@ mod tests {
         let rows = |line| at(line, resized("[128,8]", "[192,8]"));
         let new = at(33, holder("ones [192,8] f32", 0, 768));
         let (kind, cause) = reason(&[new, rows(34), rows(31), rows(30)]);
-        assert_eq!(kind, RiseKind::Larger);
+        assert_eq!(kind, RiseKind::New, "of two with the same bytes, that of the largest holder");
         assert_eq!(
             cause,
-            "dimension 0 grew from 128 to 192 at src/lib.rs:30, :31 and :34 (+768 B); `ones` at \
-             src/lib.rs:33 is new, or its tensor lives longer (+768 B)"
+            "`ones` at src/lib.rs:33 is new at the peak (+768 B); dimension 0 grew from 128 to 192 \
+             at src/lib.rs:30, :31 and :34 (+768 B)"
         );
         let many: Vec<GrownHolder> = (1..=9).map(rows).collect();
         let cause = reason(&many).1;
@@ -274,6 +287,13 @@ mod tests {
         assert!(dtype.contains("dtype is f32") && !dtype.contains("dimension"), "{dtype}");
         let more = remedy(at(9, holder("randn [192,8] f32", 768, 1_536)));
         assert!(more.starts_with("drop the tensors of src/lib.rs:9 earlier"), "{more}");
+        let of_both = |now| {
+            let rows = at(3, resized("[128,8]", "[192,8]"));
+            of_peak(&[at(33, holder("ones [8] f32", 0, now)), rows]).unwrap().remedy
+        };
+        let ones = "remove the allocation of src/lib.rs:33, or drop its tensor before the peak; ";
+        assert!(of_both(768).starts_with(ones) && of_both(768).contains("dimension is 192"));
+        assert!(!of_both(769).contains("dimension"), "a part below a quarter has no remedy");
         let new = remedy(at(33, holder("ones [192,8] f32", 0, 768)));
         assert_eq!(
             new,

@@ -379,7 +379,7 @@ mod tests {
             "  +4.00 KiB softmax at src/model.rs:42 (new at the peak)",
             "  +1.00 KiB matmul at src/model.rs:42 (2.00 KiB → 3.00 KiB, +50.0%)",
             "  -4.00 KiB relu (was 4.00 KiB, is gone)",
-            "  cause: `softmax` at src/model.rs:42 is new, or its tensor lives longer (+4.00 KiB); \
+            "  cause: `softmax` at src/model.rs:42 is new at the peak (+4.00 KiB); \
              `matmul` at src/model.rs:42 holds more memory than in the baseline (+1.00 KiB)",
             "    remedy: remove the allocation of src/model.rs:42, or drop its tensor before the peak",
         ];

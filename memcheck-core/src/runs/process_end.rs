@@ -258,7 +258,7 @@ fn timed_out(after: Duration, limit: Option<&Setting<Duration>>, how: &str) -> F
     let limit = limit.map(|limit| format!(" ({})", timeout::origin(limit))).unwrap_or_default();
     Finding::new(Code::TimedOut, format!("the test was still running after {after}{limit}{how}")).hint(
         "look at the line for a loop or a wait that does not end; a test that needs more time gets \
-             it with `timeout = \"…\"` in the attribute, or --timeout",
+             it with `timeout = \"…\"` in the attribute, or with `--timeout TIME`",
     )
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use memcheck_core::judgement::finding::{Class, Code, Finding};
 
+use super::kinds::FailureKind;
 use super::places::FindingPlaces;
 use super::{findings, panics, places};
 use crate::discovery::task::{Task, TestOutcome};
@@ -15,6 +16,9 @@ pub(super) struct Brief {
     /// True if that is the line of the test, because the failure names no line of the program.
     pub(super) is_of_test: bool,
     pub(super) cause: Option<String>,
+    pub(super) kind: FailureKind,
+    /// What to change, if the cause is certain.
+    pub(super) fix: Option<String>,
 }
 
 impl Brief {
@@ -34,7 +38,10 @@ impl Brief {
         // The line of a crash without a function is that of its test, unless it iterates there.
         let is_known = own.is_some()
             && (finding.iterates || finding.stopped_at().is_none_or(|at| at.function.is_some()));
-        Self { is_of_test: !is_known, at: own.or_else(of_test), cause }
+        let kind = FailureKind::of(finding.code);
+        let certain = finding.cause.as_ref().filter(|cause| cause.has_certain_remedy());
+        let fix = certain.map(|cause| cause.remedy.clone());
+        Self { is_of_test: !is_known, at: own.or_else(of_test), cause, kind, fix }
     }
 }
 
@@ -106,7 +113,7 @@ mod tests {
         let mut outcome = leaky();
         outcome.output.stderr = stderr.to_owned();
         outcome.verdict.findings = vec![Finding::new(Code::MissingBaseline, "new"), finding];
-        let Brief { at, is_of_test, cause } = of(&outcome);
+        let Brief { at, is_of_test, cause, .. } = of(&outcome);
         let at = at.filter(|_| !is_of_test).map(|(file, line)| format!("{file}:{line}"));
         (at.unwrap_or_default(), cause.unwrap_or_default())
     }
@@ -121,6 +128,7 @@ mod tests {
         assert_eq!(leak.at, Some(("src/model.rs".to_owned(), 20)));
         let graph = "a kept tensor holds the graph that computed it (graph-kept)";
         assert_eq!(leak.cause.as_deref(), Some(graph));
+        assert!(leak.fix.is_some_and(|fix| fix.contains("`detach()`")));
         let mut kept = leaky();
         let line = HeadLine { file: "src/train.rs".to_owned(), line: 7, function: None };
         kept.verdict.findings[0].kept_through = Some(line);
@@ -147,7 +155,7 @@ mod tests {
         let peak = Finding { grown: vec![grown], ..Finding::new(Code::PeakRegression, "higher") };
         let (line, cause) = brief(peak, "");
         assert_eq!(line, "src/b.rs:34");
-        assert_eq!(cause, "`randn` at src/b.rs:34 is new, or its tensor lives longer (+8 B)");
+        assert_eq!(cause, "`randn` at src/b.rs:34 is new at the peak (+8 B)");
     }
 
     #[test]

@@ -34,6 +34,14 @@ pub(crate) fn lines<'a>(columns: usize) -> textwrap::Options<'a> {
         .word_splitter(textwrap::WordSplitter::NoHyphenation)
 }
 
+/// The first line of a text, and the rest in a second one, which ends with an ellipsis if it is too long.
+pub(crate) fn in_two(text: &str, first: usize, second: usize) -> (String, Option<String>) {
+    let start = textwrap::wrap(text, lines(first)).into_iter().next().unwrap_or_default();
+    let rest = text.strip_prefix(start.as_ref()).unwrap_or_default().trim_start();
+    let rest = (!rest.is_empty()).then(|| cut(rest, second));
+    (start.into_owned(), rest)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -29,6 +29,7 @@ mod headline;
 mod hostile;
 pub(crate) mod json;
 mod junit;
+mod kinds;
 mod links;
 mod live;
 mod next_step;

@@ -26,7 +26,7 @@ use memcheck_core::space::Space;
 use memcheck_core::wire::exit;
 use memcheck_core::wire::protocol::Progress;
 
-use failed::NextCommand;
+use failed::{FailedTests, NextCommand};
 use findings::Folded;
 use hyperlinks::Hyperlinks;
 use layout::INDENT;
@@ -79,7 +79,7 @@ pub(crate) struct Terminal {
     /// The notes about tests that passed which only verbose output has.
     unprinted_notes: usize,
     /// The tests that failed, each with its line, its cause and the next command.
-    failures: Vec<String>,
+    failures: FailedTests,
     live: Live,
     /// The time of the last line of a live view.
     shown: Option<Instant>,
@@ -114,7 +114,7 @@ impl Terminal {
             times: Vec::new(),
             ignored: Vec::new(),
             unprinted_notes: 0,
-            failures: Vec::new(),
+            failures: FailedTests::default(),
             live: Live::default(),
             shown: None,
         }
@@ -136,7 +136,7 @@ impl Terminal {
         let leg = if self.several_legs { format!(" ({})", task.leg.name()) } else { String::new() };
         let commands = self.commands(task, outcome);
         let (places, screen) = (&self.places, (leg.as_str(), self.columns));
-        self.failures.extend(failed::lines(task, outcome, places, commands, screen));
+        self.failures.add(failed::lines(task, outcome, places, commands, screen));
     }
 
     fn commands(&self, task: &Task, outcome: &TestOutcome) -> Vec<NextCommand> {
@@ -145,8 +145,8 @@ impl Terminal {
     }
 
     #[cfg(test)]
-    pub(super) fn failures(&self) -> &[String] {
-        &self.failures
+    pub(super) fn failures(&self) -> Vec<String> {
+        self.failures.lines()
     }
 
     fn refresh(&self) {
@@ -225,13 +225,18 @@ impl Terminal {
             for (space, measured) in
                 judged.iter().filter_map(|space| record.spaces.get_key_value(space))
             {
+                let peak = measured.metrics.peak_allocated;
+                // Nothing was measured before the body failed.
+                if peak == 0 && findings::is_cut_short(record) {
+                    continue;
+                }
                 let name = if judged.len() > 1 { format!("{space} ") } else { String::new() };
                 let growth = match record.measures_growth() {
                     true => format!("growth {}", Size(measured.metrics.growth)),
                     false if findings::is_cut_short(record) => style::dim("until the body failed"),
                     false => style::dim("peak only"),
                 };
-                let peak = Size(measured.metrics.peak_allocated);
+                let peak = Size(peak);
                 figures.push_str(&format!("  {name}peak {peak}  {growth}"));
             }
             if let Some(unified) = &record.unified {
@@ -472,7 +477,7 @@ impl Presenter for Terminal {
         let names_new = summary::names_new_tests(tally, &self.pending);
         let counts = if names_new { summary::results(tally) } else { summary::counts(tally) };
         let mut lines = vec![verdict("", (tally, &counts), exit_code == exit::OK)];
-        lines.append(&mut self.failures);
+        lines.extend(std::mem::take(&mut self.failures).lines());
         if self.verbosity == Verbosity::Verbose {
             lines.extend(slowest::lines(std::mem::take(&mut self.times)));
         }

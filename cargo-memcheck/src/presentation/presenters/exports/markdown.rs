@@ -3,6 +3,7 @@
 
 mod failure;
 pub(in crate::presentation::presenters) mod inline;
+mod new_tests;
 
 use std::fmt::Write;
 
@@ -18,6 +19,7 @@ use memcheck_core::space::Space;
 
 use failure::Section;
 use inline::{code, fenced, message};
+use new_tests::NewTests;
 
 use super::html::{FigureRow, Sources, Then, figures, text_of_limit};
 use crate::discovery::task::{Task, TestOutcome};
@@ -27,10 +29,10 @@ use crate::invocation::values::Verbosity;
 use crate::presentation::events::{Presenter, ReportWriter};
 use crate::presentation::origin::RunOrigin;
 use crate::presentation::presenters::brief::Brief;
-use crate::presentation::presenters::next_step::{self, NextStep, Snapshots};
+use crate::presentation::presenters::kinds::FailureKind;
 use crate::presentation::presenters::places::FindingPlaces;
 use crate::presentation::presenters::source_lines::SourceLines;
-use crate::presentation::presenters::{driver_lines, findings, notes, summary};
+use crate::presentation::presenters::{driver_lines, findings, next_step, notes, summary};
 use crate::presentation::tally::Tally;
 use crate::system::escape::{self, Form, escape};
 
@@ -49,9 +51,7 @@ pub(crate) struct Markdown {
     cut_short: String,
     places: FindingPlaces,
     lines: SourceLines,
-    /// The rows of the table of failures.
-    failures: Vec<String>,
-    findings: Vec<String>,
+    failures: Vec<FailureSection>,
     new: NewTests,
     /// The rows of figures that rose.
     rises: Vec<String>,
@@ -65,22 +65,12 @@ pub(crate) struct Markdown {
     baselines_flag: Vec<String>,
 }
 
-/// Tests that lack nothing but a baseline.
-#[derive(Debug, Default)]
-struct NewTests {
-    tests: Vec<String>,
-    snapshots: Vec<Snapshots>,
-    /// The first command of a test without a pending snapshot.
-    other: Option<String>,
-}
-
-impl NewTests {
-    /// The command that shows the pending snapshots of all these tests.
-    fn command(&self, baselines: &[String]) -> Option<String> {
-        Snapshots::joined(&self.snapshots)
-            .map(|snapshots| snapshots.review(baselines))
-            .or_else(|| self.other.clone())
-    }
+/// A row of the table of failures, and the section of the test.
+#[derive(Debug)]
+struct FailureSection {
+    kind: FailureKind,
+    row: String,
+    section: String,
 }
 
 impl Markdown {
@@ -113,16 +103,6 @@ impl Markdown {
             );
             let of = if now > then { &mut self.rises } else { &mut self.falls };
             of.push(row);
-        }
-    }
-
-    /// A test that lacks nothing but a baseline: all of them are one section.
-    fn add_new(&mut self, test: &str, leg: &str, next: Option<NextStep>, command: Option<String>) {
-        self.new.tests.push(format!("- {test} on {leg}\n"));
-        match next {
-            Some(NextStep::Review(snapshots)) => self.new.snapshots.push(snapshots),
-            _ if self.new.other.is_none() => self.new.other = command,
-            _ => {}
         }
     }
 }
@@ -212,7 +192,7 @@ impl Presenter for Markdown {
             if lacks_baseline {
                 let next = next_step::first(task, outcome);
                 let command = next.as_ref().map(|step| step.command(task, &self.baselines_flag));
-                return self.add_new(&test, &leg, next, command);
+                return self.new.add(format!("- {test} on {leg}\n"), next, command);
             }
             let section = Section {
                 task,
@@ -222,13 +202,15 @@ impl Presenter for Markdown {
                 sources: &self.lines,
                 baselines: &self.baselines_flag,
             };
-            let Brief { at, is_of_test, cause } = Brief::of(task, outcome, &self.places);
+            let Brief { at, is_of_test, cause, kind, fix: _ } =
+                Brief::of(task, outcome, &self.places);
             let of_test = if is_of_test { format!(" ({LINE_OF_TEST})") } else { String::new() };
             let at = at.map(|(file, line)| section.linked(&file, line) + &of_test);
             let at = at.unwrap_or_else(|| NONE.to_owned());
             let cause = cause.map_or(NONE.to_owned(), |cause| message(&cause));
-            self.failures.push(format!("| {test} | {leg} | {at} | {cause} |\n"));
-            self.findings.push(format!("### {test} on {leg}\n\n{}", section.text()));
+            let row = format!("| {test} | {leg} | {at} | {cause} |\n");
+            let section = format!("### {test} on {leg}\n\n{}", section.text());
+            self.failures.push(FailureSection { kind, row, section });
         }
     }
 
@@ -250,14 +232,19 @@ impl Presenter for Markdown {
 
 impl ReportWriter for Markdown {
     fn text(&self) -> anyhow::Result<Vec<u8>> {
-        let Self { cut_short, failures, findings, new, rises, falls, .. } = self;
+        let Self { cut_short, failures, new, rises, falls, .. } = self;
         let Self { rows, driver, laws, notes, counts, .. } = self;
         let mut page = Page(format!("## Memory tests: {counts}\n\n{cut_short}"));
+        let mut failures: Vec<&FailureSection> = failures.iter().collect();
+        failures.sort_by_key(|test| test.kind);
+        let all = |of: fn(&FailureSection) -> &String| -> Vec<String> {
+            failures.iter().map(|it| of(it).clone()).collect()
+        };
         if failures.len() > 1 {
             let titles = "| failure | device | line | cause |\n|---|---|---|---|\n";
-            page.add(titles, failures, "\n", "rows");
+            page.add(titles, &all(|it| &it.row), "\n", "rows");
         }
-        page.add("", findings, "", "failures");
+        page.add("", &all(|it| &it.section), "", "failures");
         let titles = "### Changes from the baselines\n\n\
             | test | device | figure | baseline | now | change |\n|---|---|---|---:|---:|---:|\n";
         let changes = [rises.as_slice(), falls].concat();
@@ -389,7 +376,7 @@ mod tests {
         let row = table.lines().rfind(|line| line.starts_with("| `app::mem` `a::b` | "));
         let row = row.unwrap_or_else(|| panic!("no row in\n{table}")).replace("&#47;", "/");
         let cause = "dimension 0 grew from 128 to 192 at src/model.rs:30, :31, :34 and 1 more line \
-                     (+1.00 MiB); `add` at src/model.rs:33 is new, or its tensor lives longer \
+                     (+1.00 MiB); `add` at src/model.rs:33 is new at the peak \
                      (+768.0 KiB) |";
         assert!(row.ends_with(cause), "{row}");
     }
@@ -417,7 +404,8 @@ mod tests {
             page(markdown)
         };
         let (leak, killed) = (leaky(), TestOutcome::killed(None));
-        let page = of(&[leak.clone(), killed]);
+        // Failures of memory come first.
+        let page = of(&[killed, leak.clone()]);
         let table = "| failure | device | line | cause |\n|---|---|---|---|\n\
                      | `app::mem` `a::b` | cpu | `src/model.rs:20` | a kept tensor holds the graph \
                      that computed it (graph-kept) |\n\

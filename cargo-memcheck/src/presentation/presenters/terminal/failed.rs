@@ -6,13 +6,31 @@ use memcheck_core::presentation::text::LINE_OF_TEST;
 use super::layout::{self, INDENT, LEAST};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::presenters::brief::Brief;
-use crate::presentation::presenters::cut::cut;
+use crate::presentation::presenters::cut;
+use crate::presentation::presenters::kinds::FailureKind;
 use crate::presentation::presenters::places::FindingPlaces;
 use crate::presentation::presenters::{next_step, style};
 use crate::system::escape;
 
 /// A command after the words that say when it is the right one.
 pub(super) type NextCommand = (&'static str, String);
+
+/// The tests that failed so far.
+#[derive(Debug, Default)]
+pub(super) struct FailedTests(Vec<(FailureKind, Vec<String>)>);
+
+impl FailedTests {
+    pub(super) fn add(&mut self, (kind, lines): (FailureKind, Vec<String>)) {
+        self.0.push((kind, lines));
+    }
+
+    /// All lines, by the kinds of the failures: memory first.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut tests: Vec<_> = self.0.iter().collect();
+        tests.sort_by_key(|(kind, _)| *kind);
+        tests.into_iter().flat_map(|(_, lines)| lines).cloned().collect()
+    }
+}
 
 /// `FAIL app::mem llama::kv_cache: leak  src/model.rs:34`, the cause, and the commands.
 pub(super) fn lines(
@@ -21,9 +39,9 @@ pub(super) fn lines(
     places: &FindingPlaces,
     commands: Vec<NextCommand>,
     (leg, columns): (&str, Option<usize>),
-) -> Vec<String> {
+) -> (FailureKind, Vec<String>) {
     let verdict = &outcome.verdict;
-    let Brief { at, is_of_test, cause } = Brief::of(task, outcome, places);
+    let Brief { at, is_of_test, cause, kind, fix } = Brief::of(task, outcome, places);
     let of_test = if is_of_test { format!(" ({LINE_OF_TEST})") } else { String::new() };
     let at = at.map(|(file, line)| {
         format!("  {}{of_test}", style::place(&escape::line(&format!("{file}:{line}"))))
@@ -38,9 +56,10 @@ pub(super) fn lines(
         at.unwrap_or_default(),
     );
     let room = columns.map_or(usize::MAX, |columns| columns.max(LEAST).saturating_sub(INDENT));
-    let cause = cause.map(|cause| cut(&escape::line(&cause), room));
     let mut lines = vec![first];
-    lines.extend(cause.map(|cause| format!("{:INDENT$}{cause}", "")));
+    for text in cause.into_iter().chain(fix.map(|fix| format!("fix: {fix}"))) {
+        lines.extend(short(&text, room).iter().map(|text| format!("{:INDENT$}{text}", "")));
+    }
     for (when, command) in commands {
         let command = style::hint(&command);
         // These words say nothing that the place of the command does not say.
@@ -51,7 +70,13 @@ pub(super) fn lines(
         let when = format!("{:INDENT$}{}", "", style::hint(when));
         lines.extend(layout::with_command(&when, &command, INDENT + 2, columns));
     }
-    lines
+    (kind, lines)
+}
+
+/// A text in at most two lines.
+fn short(text: &str, room: usize) -> Vec<String> {
+    let (first, rest) = cut::in_two(&escape::line(text), room, room.saturating_sub(2));
+    std::iter::once(first).chain(rest.map(|rest| format!("  {rest}"))).collect()
 }
 
 #[cfg(test)]
@@ -66,7 +91,7 @@ mod tests {
             ("if it is intended:", "the command that accepts it".to_owned()),
         ];
         let places = FindingPlaces::new("/w".into());
-        let lines = lines(&task(), &leaky(), &places, commands, ("", columns));
+        let (_, lines) = lines(&task(), &leaky(), &places, commands, ("", columns));
         let plain = |line: &String| console::strip_ansi_codes(&escape::terminal(line)).into_owned();
         lines.iter().map(plain).collect()
     }
@@ -77,11 +102,24 @@ mod tests {
         assert!(all[0].ends_with("FAIL app::mem a::b: leak, retained  src/model.rs:20"), "{all:?}");
         let cause = "a kept tensor holds the graph that computed it (graph-kept)";
         assert_eq!(all[1], format!("{:INDENT$}{cause}", ""));
+        assert!(all[2].contains("fix: ") && all[2].contains("`detach()`"), "{all:?}");
         let accepted = "if it is intended:  the command that accepts it";
-        assert_eq!(all[2..], ["the command", accepted].map(|it| format!("{:INDENT$}{it}", "")));
+        assert_eq!(all[3..], ["the command", accepted].map(|it| format!("{:INDENT$}{it}", "")));
         let narrow = plain(Some(50));
-        assert_eq!(narrow[1], format!("{:INDENT$}a kept tensor holds the graph that\u{2026}", ""));
-        let below = ["if it is intended:", "  the command that accepts it"];
-        assert_eq!(narrow[3..], below.map(|it| format!("{:INDENT$}{it}", "")));
+        let cause = ["a kept tensor holds the graph that", "  computed it (graph-kept)"];
+        assert_eq!(narrow[1..3], cause.map(|it| format!("{:INDENT$}{it}", "")));
+        assert!(narrow[4].ends_with('\u{2026}'), "a longer text is cut: {narrow:?}");
+        let below = ["the command", "if it is intended:", "  the command that accepts it"];
+        assert_eq!(narrow[5..], below.map(|it| format!("{:INDENT$}{it}", "")));
+    }
+
+    #[test]
+    fn failures_of_memory_come_first_and_the_others_keep_their_order() {
+        let mut failed = FailedTests::default();
+        let kinds = [FailureKind::End, FailureKind::Growth, FailureKind::End, FailureKind::Growth];
+        for (number, kind) in kinds.into_iter().enumerate() {
+            failed.add((kind, vec![number.to_string()]));
+        }
+        assert_eq!(failed.lines(), ["1", "3", "0", "2"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use memcheck_core::presentation::text::{Line, LinePart};
 
-use crate::presentation::presenters::cut::{self, cut};
+use crate::presentation::presenters::cut;
 
 /// The column of the text.
 const INDENT: usize = 4;
@@ -39,11 +39,9 @@ fn broken(line: u32, text: &str, columns: Option<usize>) -> Vec<String> {
     let number = format!("{line} | ");
     let Some(columns) = columns else { return vec![number + text] };
     let room = columns.max(LEAST).saturating_sub(number.len());
-    let first = textwrap::wrap(text, cut::lines(room)).into_iter().next().unwrap_or_default();
-    let rest = text.strip_prefix(first.as_ref()).unwrap_or_default().trim_start();
+    let (first, rest) = cut::in_two(text, room, room);
     let below = format!("{:>1$}", "| ", number.len());
-    let rest = (!rest.is_empty()).then(|| below + &cut(rest, room));
-    std::iter::once(number + &first).chain(rest).collect()
+    std::iter::once(number + &first).chain(rest.map(|rest| below + &rest)).collect()
 }
 
 #[cfg(test)]

@@ -14,11 +14,11 @@ use super::changes::Changes;
 use super::commands::{self, NextCommand};
 use super::data::{Snippet, Sources};
 use super::ending::{self, Ending};
-use super::kinds::FailureKind;
 use super::markup::{self, breakable, link, linked, prose};
 use super::rise::risen;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::presenters::findings::{self, Folded};
+use crate::presentation::presenters::kinds::FailureKind;
 use crate::presentation::presenters::{brief, places};
 
 /// The last lines of a failed test's output; the view of the test has all of them.

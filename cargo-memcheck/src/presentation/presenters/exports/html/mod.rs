@@ -15,7 +15,6 @@ mod ending;
 mod explanation;
 mod failure;
 mod fragments;
-mod kinds;
 mod markup;
 mod overview;
 mod pack;

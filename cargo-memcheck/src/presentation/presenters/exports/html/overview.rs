@@ -8,8 +8,8 @@ use maud::{Markup, html};
 use memcheck_core::size::{counted, exact};
 
 use super::failure::FailedTest;
-use super::kinds::FailureKind;
 use crate::presentation::origin::RunOrigin;
+use crate::presentation::presenters::kinds::FailureKind;
 use crate::presentation::tally::Tally;
 
 /// More failures are in the table only. Those about memory come first.

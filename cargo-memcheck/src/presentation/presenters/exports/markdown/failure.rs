@@ -149,7 +149,12 @@ impl Section<'_> {
     /// The holders of a peak that changed most, and the sum of all others.
     fn changed(&self, finding: &Finding) -> Vec<String> {
         let all = [&finding.grown, &finding.shrunk].into_iter();
-        let shown: Vec<&GrownHolder> = all.flat_map(|all| all.iter().take(MOST_HOLDERS)).collect();
+        // The sum of one holder would only hide its line.
+        let most = |all: &[GrownHolder]| match all.len() {
+            of_all if of_all == MOST_HOLDERS + 1 => of_all,
+            _ => MOST_HOLDERS,
+        };
+        let shown: Vec<&GrownHolder> = all.flat_map(|all| all.iter().take(most(all))).collect();
         let peaks = finding.baseline.zip(finding.figure).filter(|_| !shown.is_empty());
         let others =
             peaks.and_then(|(then, now)| GrownHolder::others(then, now, shown.iter().copied()));
@@ -414,8 +419,8 @@ mod tests {
                         - line: [`src/model.rs:42`](https://host/src/model.rs#L42): +4.00 KiB softmax \
                         (new at the peak)\n- +4.00 KiB matmul (new at the peak)\n\
                         - +1.00 KiB other call sites (1.00 KiB → 2.00 KiB, +100.0%)\n\
-                        - cause: 2 allocations at src&#47;model.rs:42 and 1 more call site are new, \
-                        or their tensors live longer (+8.00 KiB)\n\
+                        - cause: 2 allocations at src&#47;model.rs:42 and 1 more call site are new \
+                        at the peak (+8.00 KiB)\n\
                         - remedy: remove the allocations of src&#47;model.rs:42 and 1 more call site, \
                         or drop their tensors before the peak\n\n\
                         **allocations-regression:** more\n\n- test: ";

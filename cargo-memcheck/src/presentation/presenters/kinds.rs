@@ -2,8 +2,8 @@
 
 use memcheck_core::judgement::finding::Code;
 
-/// A group, in the order of the page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// A group, in the order of lists.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum FailureKind {
     Growth,
     Capacity,
@@ -12,6 +12,7 @@ pub(super) enum FailureKind {
     End,
     Timeout,
     Unmeasured,
+    #[default]
     Review,
 }
 
@@ -44,6 +45,7 @@ impl FailureKind {
         }
     }
 
+    #[cfg(feature = "exports")]
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::Growth => "Leaks",
