@@ -167,7 +167,7 @@ pub fn of_peak(grown: &[GrownHolder]) -> Option<Rise> {
     let first = groups.first()?;
     let causes: Vec<String> = groups.iter().map(RisenHolders::cause).collect();
     let all: u64 = groups.iter().map(RisenHolders::bytes).sum();
-    let counts = |group: &&RisenHolders<'_>| group.bytes() >= all / LEAST_SHARE;
+    let counts = |group: &&RisenHolders<'_>| group.bytes().saturating_mul(LEAST_SHARE) >= all;
     let remedies = groups.iter().filter(counts).take(MOST_REMEDIES).map(RisenHolders::remedy);
     let remedy = remedies.collect::<Vec<_>>().join("; ");
     Some(Rise { kind: first.kind, cause: causes.join("; "), remedy })
