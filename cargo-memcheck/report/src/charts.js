@@ -135,7 +135,7 @@ function sameAs(lines, index, text) {
 }
 
 /** A piece of a line as the chart draws it. */
-function sample({ color: name, width, dash, points }) {
+export function sample({ color: name, width, dash, points }) {
   const make = (tag, attributes) => {
     const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
     for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
