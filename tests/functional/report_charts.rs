@@ -47,7 +47,14 @@ fn the_peak_has_room_for_its_label_and_the_baseline_has_a_line() {
     let highest: f64 = data(&mut page, ".blocks", "highest").parse().expect("a number");
     assert!(highest >= 1.099 * 163_840.0, "{highest}");
     assert_eq!(units(&data(&mut page, ".blocks .chart", "values")), ["KiB"]);
-    assert_eq!(shown(&mut page, ".blocks + .legend").trim(), "activations");
+    // The baseline has no label on the chart, where it would cover the bands.
+    let legend = shown(&mut page, ".blocks + .legend");
+    assert_eq!(
+        legend.split('\n').map(str::trim).collect::<Vec<_>>(),
+        ["activations", "baseline 96.0\u{a0}KiB"]
+    );
+    let dashes = "document.querySelector('.blocks + .legend li:last-child path').getAttribute('stroke-dasharray')";
+    assert_eq!(page.text(dashes), "4 3", "the sample is dashed as the line is");
     // The root of the graph of the difference has the sum.
     press(&mut page, "Change from the baseline");
     let sum = "+64.0 KiB (96.0 KiB \u{2192} 160.0 KiB)";
@@ -91,7 +98,7 @@ fn the_legend_has_the_colors_that_the_chart_shows() {
     let legend = ".blocks + .legend";
     page.wait("document.querySelector('.blocks + .legend li')");
     let kinds = shown(&mut page, legend);
-    let all = ["set-up", "activations", "kept from earlier iterations"];
+    let all = ["set-up", "activations", "outlives its iteration"];
     assert!(all.iter().all(|kind| kinds.contains(kind)), "{kinds}");
     press(&mut page, "Hide set-up");
     page.wait("!document.querySelector('.blocks + .legend').textContent.includes('set-up')");

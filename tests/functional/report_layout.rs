@@ -195,7 +195,13 @@ fn results_are_sorted_from_the_failed_to_the_ignored() {
     page.wait(crate::report_page::OPENED);
     let links =
         page.text("[...document.querySelectorAll('.crumbs a')].map(e => e.textContent).join('|')");
-    assert_eq!(links, "\u{2190} All tests|\u{2039} Previous test|Next test \u{203a}");
+    assert_eq!(links, "\u{2190} All tests|\u{2039} Previous test: an_exit|Next test: an_error \u{203a}");
+    let labels =
+        page.text("[...document.querySelectorAll('.crumbs a[title]')].map(e => `${e.title}, ${e.ariaLabel}`).join('|')");
+    assert_eq!(labels, "an_exit, Previous test: an_exit|an_error, Next test: an_error");
+    page.resize(390, 844, 2);
+    let is_short = "[...document.querySelectorAll('.neighbor')].every(e => !e.checkVisibility())";
+    assert_eq!(page.value(is_short), true, "a phone has no room for the names");
     assert_eq!(page.errors, [""; 0]);
 }
 

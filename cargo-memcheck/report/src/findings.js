@@ -126,7 +126,7 @@ function advice({ cause: found, rise, hint }) {
   const of = found
     ? [line('Cause', `${found.title} (${found.code})`), line('Remedy', prose(found.remedy))]
     : rise ? [line('Cause', prose(rise.cause)), line('Remedy', prose(rise.remedy))] : [];
-  const lines = [...of, ...(hint ? [withCopies(line('Hint', prose(hint)))] : [])];
+  const lines = [...of, ...(hint ? [withCopies(el('p', { class: 'hinted' }, titled('Hint'), prose(hint)))] : [])];
   return lines.length > 0 ? el('div', { class: 'cause' }, lines) : null;
 }
 
