@@ -51,7 +51,7 @@ fn the_peak_has_room_for_its_label_and_the_baseline_has_a_line() {
     let legend = shown(&mut page, ".blocks + .legend");
     assert_eq!(
         legend.split('\n').map(str::trim).collect::<Vec<_>>(),
-        ["activations", "baseline 96.0\u{a0}KiB"]
+        ["activations", "baseline 96.0 KiB"]
     );
     let dashes = "document.querySelector('.blocks + .legend li:last-child path').getAttribute('stroke-dasharray')";
     assert_eq!(page.text(dashes), "4 3", "the sample is dashed as the line is");

@@ -193,7 +193,7 @@ const COLUMNS: [(&str, Option<&str>); 6] = [
     ("Test", Some("text")),
     ("Result", Some("status")),
     ("Peak", Some("number")),
-    ("Growth per\u{a0}iteration", Some("number")),
+    ("Growth\u{a0}per iteration", Some("number")),
     ("Limit", None),
     ("Time", Some("number")),
 ];
