@@ -213,7 +213,10 @@ fn results_are_sorted_from_the_failed_to_the_ignored() {
     );
     let labels =
         page.text("[...document.querySelectorAll('.crumbs a[title]')].map(e => `${e.title}, ${e.ariaLabel}`).join('|')");
-    assert_eq!(labels, "gradients_are_kept, Previous test: gradients_are_kept|an_error, Next test: an_error");
+    assert_eq!(
+        labels,
+        "gradients_are_kept, Previous test: gradients_are_kept|an_error, Next test: an_error"
+    );
     page.resize(390, 844, 2);
     let is_short = "[...document.querySelectorAll('.neighbor')].every(e => !e.checkVisibility())";
     assert_eq!(page.value(is_short), true, "a phone has no room for the names");
