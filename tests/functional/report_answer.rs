@@ -121,11 +121,21 @@ fn a_card_that_opens_has_the_commands_below_the_remedy_and_then_the_evidence() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = leak(folder.path());
     page.visit(&path, "", READY);
-    let card = page.text("document.querySelector('.failure').textContent");
+    // Closed, it has the remedy on one line.
+    page.value("document.querySelector('.failure').open = false");
+    let fix = seen(&mut page, ".failure .fix");
+    assert!(fix.len() == 1 && fix[0].starts_with("fix: "), "{fix:?}");
+    let height = page.value("document.querySelector('.failure .fix').offsetHeight");
+    assert!(height.as_u64().expect("a height") < 30, "{height}");
+    page.value("document.querySelector('.failure').open = true");
+    assert_eq!(seen(&mut page, ".failure .fix"), [""; 0]);
+    let card = page.text("[...document.querySelectorAll('.failure:first-of-type > :not(summary)')].map(e => e.textContent).join(' ')");
     let parts = ["can be in the list that grows at: ", "remedy: ", "next: ", "evidence: "];
     let found = parts.map(|part| card.find(part).unwrap_or_else(|| panic!("{part}: {card}")));
     assert!(found.is_sorted(), "{card}");
     page.set_print(true);
+    let inside = page.text("getComputedStyle(document.querySelector('.failure')).breakInside");
+    assert_eq!(inside, "avoid", "a card is on one sheet");
     assert!(seen(&mut page, ".failure .evidence").len() == 1, "the evidence is printed");
 }
 

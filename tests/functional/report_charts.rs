@@ -47,7 +47,14 @@ fn the_peak_has_room_for_its_label_and_the_baseline_has_a_line() {
     let highest: f64 = data(&mut page, ".blocks", "highest").parse().expect("a number");
     assert!(highest >= 1.099 * 163_840.0, "{highest}");
     assert_eq!(units(&data(&mut page, ".blocks .chart", "values")), ["KiB"]);
-    assert_eq!(shown(&mut page, ".blocks + .legend").trim(), "activations");
+    // The baseline has no label on the chart, where it would cover the bands.
+    let legend = shown(&mut page, ".blocks + .legend");
+    assert_eq!(
+        legend.split('\n').map(str::trim).collect::<Vec<_>>(),
+        ["activations", "baseline 96.0 KiB"]
+    );
+    let dashes = "document.querySelector('.blocks + .legend li:last-child path').getAttribute('stroke-dasharray')";
+    assert_eq!(page.text(dashes), "4 3", "the sample is dashed as the line is");
     // The root of the graph of the difference has the sum.
     press(&mut page, "Change from the baseline");
     let sum = "+64.0 KiB (96.0 KiB \u{2192} 160.0 KiB)";
@@ -61,6 +68,16 @@ fn the_peak_has_room_for_its_label_and_the_baseline_has_a_line() {
     let root =
         page.text("document.querySelector('.flames g.frame[name^=host]').getAttribute('name')");
     assert_eq!(root, "host 160.0 KiB");
+    // A phone shows the commands that all outputs advise, and folds the others.
+    page.resize(390, 844, 2);
+    page.visit(&programs.path().join("report.html"), view, OPENED);
+    let commands =
+        "[...document.querySelectorAll('.next dd code')].filter(e => e.checkVisibility())";
+    let commands = page.text(&format!("{commands}.map(e => e.textContent).join('|')"));
+    let shown: Vec<&str> = commands.split('|').collect();
+    assert_eq!(shown.len(), 2, "{commands}");
+    assert!(shown[0].starts_with("cargo memcheck profile "), "{commands}");
+    assert!(shown[1].starts_with("cargo memcheck accept "), "{commands}");
     assert_eq!(page.errors, [""; 0]);
 }
 
@@ -91,7 +108,7 @@ fn the_legend_has_the_colors_that_the_chart_shows() {
     let legend = ".blocks + .legend";
     page.wait("document.querySelector('.blocks + .legend li')");
     let kinds = shown(&mut page, legend);
-    let all = ["set-up", "activations", "kept from earlier iterations"];
+    let all = ["set-up", "activations", "outlives its iteration"];
     assert!(all.iter().all(|kind| kinds.contains(kind)), "{kinds}");
     press(&mut page, "Hide set-up");
     page.wait("!document.querySelector('.blocks + .legend').textContent.includes('set-up')");
@@ -127,4 +144,48 @@ fn an_axis_has_one_unit() {
     assert_eq!(axis(&mut page, &[0, 256, 1023]), "0 B|256 B|1,023 B");
     assert_eq!(axis(&mut page, &[0, 1024]), "0 KiB|1 KiB");
     assert_eq!(axis(&mut page, &[0, 2 << 60, 4 << 60]), "0 EiB|2 EiB|4 EiB");
+}
+
+/// The hint of a block is not on its band, and the tools of a phone are in one row.
+#[test]
+fn a_hint_leaves_its_block_visible_and_the_tools_take_one_row_on_a_phone() {
+    let Some(mut page) = Page::open() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = report(folder.path(), |_| {});
+    page.visit(&path, LEAK, OPENED);
+    page.wait("document.querySelector('.blocks').dataset.marks");
+    let at = page.position(".blocks .u-over", 0.5, 0.97);
+    page.hover(at);
+    page.wait("!document.querySelector('.blocks .hint').hidden");
+    let distance = page.value(&format!(
+        "{} - document.querySelector('.blocks .hint').getBoundingClientRect().bottom",
+        at.1
+    ));
+    assert!(distance.as_f64().expect("a number") > 0.0, "{distance}");
+    page.resize(390, 844, 2);
+    page.visit(&path, LEAK, OPENED);
+    let rows = "new Set([...document.querySelectorAll('.of-chart button')].map(e => e.getBoundingClientRect().top)).size";
+    assert_eq!(page.value(rows), 1);
+    assert_eq!(page.errors, [""; 0]);
+}
+
+/// A function that calls itself or has two lines in a row has the line in its name; another has not.
+#[test]
+fn frames_of_one_name_have_their_lines() {
+    let Some(mut page) = Page::open() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = report(folder.path(), |_| {});
+    page.visit(&path, LEAK, OPENED);
+    let frames = "[...document.querySelectorAll('.flames g.frame')].map(e => e.__data__)";
+    let repeated = format!(
+        "{frames}.filter(({{ data, parent }}) => data.place && (parent?.data.function === data.function \
+         || data.children.some(child => child.function === data.function) \
+         || parent?.children.some(other => other.data !== data && other.data.function === data.function)))"
+    );
+    let is_named =
+        "(({ data }) => data.name === `${data.function} :${data.place.split(':').pop()}`)";
+    assert_eq!(page.value(&format!("{repeated}.length > 0 && {repeated}.every{is_named}")), true);
+    let plain = format!("{frames}.filter(node => node.parent && !{repeated}.includes(node))");
+    let is_plain = "(({ data }) => data.name === data.function)";
+    assert_eq!(page.value(&format!("{plain}.length > 0 && {plain}.every{is_plain}")), true);
 }

@@ -155,6 +155,52 @@ fn a_crash_at_an_unknown_line_names_the_test_and_marks_no_source() {
     assert_eq!(page.errors, [""; 0]);
 }
 
+/// A killed process leaves no call stack: the body is below the line that iterates. A phone has buttons for the
+/// commands of the hint, and for no other code.
+#[test]
+fn the_line_that_iterates_has_the_body_below_it_and_the_command_of_its_hint_can_be_copied() {
+    let Some(mut page) = Page::open() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let results = results(folder.path(), "killed", 0);
+    let file = Path::new(&results).join("results.jsonl");
+    let text_of = std::fs::read_to_string(&file).expect("the results");
+    let changed = text_of.lines().map(|line| {
+        let mut line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        let finding = line.pointer_mut("/test/outcome/verdict/findings/0");
+        if let Some(finding) = finding.filter(|finding| finding["code"] == "crashed") {
+            finding["iterates"] = true.into();
+            finding["keeps_at"] =
+                serde_json::json!({"file": "tests/tests/controls/main.rs", "line": 138});
+            finding["hint"] = "a `kill`. If `sudo dmesg | grep -i memory` prints a line".into();
+        }
+        format!("{line}\n")
+    });
+    std::fs::write(&file, changed.collect::<String>()).expect("the results are written");
+    let path = page_of(&results, folder.path());
+    page.visit(&path, "", READY);
+    page.value("document.querySelectorAll('.failure').forEach(card => { card.open = true; })");
+    const CRASH: &str = "#memcheck-tests::controls/an_abort/cpu";
+    for (view, part, ready) in
+        [("", ".failure:has(.hinted .copyable)", READY), (CRASH, ".finding", OPENED)]
+    {
+        page.visit(&path, view, ready);
+        let numbers =
+            format!("[...document.querySelector({part:?}).querySelectorAll('.snippet .number')]");
+        let lines = page.text(&format!("{numbers}.map(e => e.textContent.trim()).join()"));
+        assert_eq!(lines.split(',').next(), Some("138"), "{part}: {lines}");
+        assert!(lines.split(',').count() > 4, "{part}: {lines}");
+        assert!(text(&mut page, part).contains("iterates here: "), "{part}");
+        let copied = format!(
+            "[...document.querySelector({part:?}).querySelectorAll('.hinted .copyable code')]"
+        );
+        assert_eq!(
+            page.text(&format!("{copied}.map(e => e.textContent).join('|')")),
+            "sudo dmesg | grep -i memory"
+        );
+    }
+    assert_eq!(page.errors, [""; 0]);
+}
+
 #[test]
 fn a_column_without_a_value_is_left_out() {
     let Some(mut page) = Page::open() else { return };

@@ -169,6 +169,9 @@ fn results_are_sorted_from_the_failed_to_the_ignored() {
     let path = results(folder.path(), "statuses", 0);
     let file = std::path::Path::new(&path).join("results.jsonl");
     let text = std::fs::read_to_string(&file).expect("the results");
+    let recorded = folder.path().join("recorded.html");
+    let report = format!("html={}", recorded.display());
+    memcheck(&workspace(), &["report", &path, "--report", &report]).exits(100);
     let mut left = statuses.into_iter();
     let changed = text.lines().map(|line| {
         let mut line: serde_json::Value = serde_json::from_str(line).expect("JSON");
@@ -190,12 +193,33 @@ fn results_are_sorted_from_the_failed_to_the_ignored() {
     page.value(sort);
     let reversed: Vec<&str> = expected.into_iter().rev().collect();
     assert_eq!(page.text(order), reversed.join(","), "chosen again, the order turns");
+    // Within a result in the order of the cards: the kinds of the findings, then the names.
+    page.visit(&recorded, "", READY);
+    let names = |selector: &str| {
+        format!("[...document.querySelectorAll({selector:?})].map(e => e.textContent).join()")
+    };
+    let cards = page.text(&names(".failure summary .name"));
+    assert_eq!(cards.split(',').count(), 6, "{cards}");
+    assert_eq!(page.text(&names("#tests a.test")), cards);
     // The links of a view have other names than its next commands.
+    page.visit(&page_path, "", READY);
     page.value("document.querySelectorAll('#tests a.test')[1].click()");
     page.wait(crate::report_page::OPENED);
     let links =
         page.text("[...document.querySelectorAll('.crumbs a')].map(e => e.textContent).join('|')");
-    assert_eq!(links, "\u{2190} All tests|\u{2039} Previous test|Next test \u{203a}");
+    assert_eq!(
+        links,
+        "\u{2190} All tests|\u{2039} Previous test: gradients_are_kept|Next test: an_error \u{203a}"
+    );
+    let labels =
+        page.text("[...document.querySelectorAll('.crumbs a[title]')].map(e => `${e.title}, ${e.ariaLabel}`).join('|')");
+    assert_eq!(
+        labels,
+        "gradients_are_kept, Previous test: gradients_are_kept|an_error, Next test: an_error"
+    );
+    page.resize(390, 844, 2);
+    let is_short = "[...document.querySelectorAll('.neighbor')].every(e => !e.checkVisibility())";
+    assert_eq!(page.value(is_short), true, "a phone has no room for the names");
     assert_eq!(page.errors, [""; 0]);
 }
 

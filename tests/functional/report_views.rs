@@ -113,7 +113,7 @@ fn the_texts_of_an_axis_do_not_overlap() {
             // A character is at least 6 pixels wide.
             let needed = 6 * ticks.chars().count() as u64;
             assert!(!ticks.is_empty() && Some(needed) < room, "{width}, {zoomed}: {ticks}");
-            page.value("[...document.querySelectorAll('#view button')].find(b => b.textContent === 'Zoom in').click()");
+            page.value("[...document.querySelectorAll('#view button')].find(b => b.ariaLabel === 'Zoom in').click()");
         }
         // The first iteration has more than a hundred events.
         page.value("[...document.querySelectorAll('#view button')].find(b => b.textContent === 'Reset').click()");

@@ -1,6 +1,6 @@
 // The blocks of a space over time. Time is the number of the allocation or free.
 
-import { KINDS } from './colors.js';
+import { KINDS, OUTLIVES } from './colors.js';
 
 const NONE = -1;
 /** Call sites with a color of their own. */
@@ -13,7 +13,8 @@ export class Blocks {
     this.count = born.length;
     /** A body that does not iterate has no set-up: all of its blocks are weights or activations. */
     this.iterates = lifetimes.iterations.length > 0;
-    this.kinds = this.iterates ? KINDS : ['weights and activations', ...KINDS.slice(1)];
+    const [setUp, ...others] = [...KINDS.slice(0, -1), OUTLIVES];
+    this.kinds = [this.iterates ? setUp : 'weights and activations', ...others];
     this.bytes = bytes;
     this.place = place;
     this.born = new Float64Array(this.count);

@@ -1,13 +1,13 @@
 // Memory over time, block by block: a chart with bands, zoom, and details of a block.
 
-import { axis, chart, upwards } from './charts.js';
+import { axis, chart, sample, upwards } from './charts.js';
 import { Blocks, rankSites } from './blocks-model.js';
 import { BlockTime } from './blocks-time.js';
 import { bands, colored, EMPTY, REST, visible } from './blocks-picture.js';
 import { category, categoryVariable, color, kindColor, kindVariable, KINDS, pixel, variable } from './colors.js';
 import { breakable, el, part, table } from './dom.js';
 import { both, counted, exact, size } from './format.js';
-import { markPosition, markValue } from './marks.js';
+import { DASH, markPosition, markValue } from './marks.js';
 import { snippet, stack } from './sources.js';
 
 const HEIGHT = 340;
@@ -16,6 +16,9 @@ const MOST_TICKS = 8;
 const MARGINS = 96;
 const LARGEST = 20;
 const SETUP = KINDS.indexOf('set-up');
+/** Pixels between the hint and the pointer, and between it and the band of its block. */
+const [BESIDE, NEAR] = [14, 6];
+const isTouched = matchMedia('(hover: none) and (pointer: coarse)');
 
 export function blockChart(parent, { space, held, iterations }, tree) {
   if (!held.lifetimes || held.lifetimes.born.length === 0) return null;
@@ -61,9 +64,9 @@ class BlockChart {
   }
 
   tools() {
-    const toggle = (text, pressed, act) => {
+    const toggle = (text, title, act) => {
       const button = el('button', {
-        type: 'button', 'aria-pressed': pressed,
+        type: 'button', 'aria-pressed': false, title,
         onclick: () => {
           const now = button.getAttribute('aria-pressed') !== 'true';
           button.setAttribute('aria-pressed', now);
@@ -72,15 +75,16 @@ class BlockChart {
       }, text);
       return button;
     };
-    const press = (text, act) => el('button', { type: 'button', onclick: act }, text);
-    return el('div', { class: 'tools', role: 'group', 'aria-label': 'Chart' },
-      toggle('Color by call site', false, (now) => { this.byKind = !now; this.repaint(); }),
+    const press = (text, act, name = null) =>
+      el('button', { type: 'button', onclick: act, title: name, 'aria-label': name }, text);
+    return el('div', { class: 'tools of-chart', role: 'group', 'aria-label': 'Chart' },
+      toggle('By call site', 'Color by call site', (now) => { this.byKind = !now; this.repaint(); }),
       this.blocks.iterates && this.blocks.kind.includes(SETUP)
-        ? toggle('Hide set-up', false, (now) => { this.withSetup = !now; this.load(); this.zoom(null); }) : null,
+        ? toggle('Hide set-up', null, (now) => { this.withSetup = !now; this.load(); this.zoom(null); }) : null,
       // They go to another row together.
       el('span', { role: 'group', 'aria-label': 'Zoom' },
-        press('Zoom in', () => this.zoomBy(0.5)), press('Zoom out', () => this.zoomBy(2)),
-        press('\u2190', () => this.pan(-0.25)), press('\u2192', () => this.pan(0.25)),
+        press('+', () => this.zoomBy(0.5), 'Zoom in'), press('\u2212', () => this.zoomBy(2), 'Zoom out'),
+        press('\u2190', () => this.pan(-0.25), 'Earlier'), press('\u2192', () => this.pan(0.25), 'Later'),
         press('Peak', () => this.zoomToPeak()), press('Reset', () => this.zoom(null))));
   }
 
@@ -190,7 +194,7 @@ class BlockChart {
     const marks = [];
     if (this.baseline !== null && this.baseline <= plot.scales.y.max) {
       marks.push(`baseline ${size(this.baseline)}`);
-      markValue(plot, this.baseline, marks.at(-1), 'text');
+      markValue(plot, this.baseline, 'text');
     }
     const peak = this.time.position(this.held.lifetimes.peak);
     const [min, max] = this.range;
@@ -223,6 +227,10 @@ class BlockChart {
       swatch.style.background = fill;
       return el('li', null, swatch, text);
     }));
+    if (this.baseline !== null && this.baseline <= this.plot.scales.y.max) {
+      this.legend.append(el('li', null, sample({ color: 'text', width: 1, dash: DASH }),
+        `baseline ${size(this.baseline)}`));
+    }
   }
 
   /** The block at a position of the pointer. */
@@ -272,12 +280,31 @@ class BlockChart {
       this.frame = requestAnimationFrame(() => this.plot.redraw(false, false));
       this.hint.replaceChildren(...(block === EMPTY ? [] : this.facts(block)));
     }
-    this.hint.hidden = block === EMPTY;
+    // A finger selects, and the details below the chart have the same facts.
+    this.hint.hidden = block === EMPTY || isTouched.matches;
+    if (!this.hint.hidden) this.placeHint(event, block);
+  }
+
+  /** Below the band of the block or above it, so that it stays visible; beside the pointer if neither has room. */
+  placeHint(event, block) {
     const box = this.plot.over.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
     const [width, height] = [this.hint.offsetWidth, this.hint.offsetHeight];
-    this.hint.style.left = `${Math.max(0, Math.min(x + 14, box.width - width))}px`;
-    this.hint.style.top = `${y + 18 + height > box.height ? Math.max(0, y - height - 10) : y + 18}px`;
+    const left = x + BESIDE + width > box.width ? x - BESIDE - width : x + BESIDE;
+    const [top, bottom] = this.band(x / box.width, block).map((share) => share * box.height);
+    const tops = [bottom + NEAR, top - NEAR - height].filter((at) => at >= 0 && at + height <= box.height);
+    const beside = Math.max(0, Math.min(y - height / 2, box.height - height));
+    this.hint.style.left = `${Math.max(0, Math.min(left, box.width - width))}px`;
+    this.hint.style.top = `${tops[0] ?? beside}px`;
+  }
+
+  /** The top and the bottom of a block at a horizontal share of the chart, as shares of its height. */
+  band(share, block) {
+    const { ids, area: { width, height } } = this.cache;
+    const column = Math.min(width - 1, Math.floor(share * width));
+    const isBlock = (_, row) => ids[row * width + column] === block;
+    const rows = Array.from({ length: height }, isBlock);
+    return [rows.indexOf(true) / height, (rows.lastIndexOf(true) + 1) / height];
   }
 
   leave() {

@@ -7,8 +7,8 @@ import { exact, inOneUnit, size } from './format.js';
 
 /** The width of A4 paper within the margins of the style sheet, in pixels. */
 export const PAPER = 690;
-/** The height of a chart on paper, from that on a screen: two charts with their texts fit on half a sheet. */
-const heightOnPaper = (height) => Math.round(height / 2 + 80);
+/** The height of a chart on paper, from that on a screen: the first one fits below a finding, and two with their texts on half a sheet. */
+const heightOnPaper = (height) => Math.round(height / 3 + 67);
 /** The highest value leaves room for the label of the peak. */
 const HEADROOM = 1.1;
 
@@ -135,7 +135,7 @@ function sameAs(lines, index, text) {
 }
 
 /** A piece of a line as the chart draws it. */
-function sample({ color: name, width, dash, points }) {
+export function sample({ color: name, width, dash, points }) {
   const make = (tag, attributes) => {
     const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
     for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);

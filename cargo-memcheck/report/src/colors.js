@@ -22,10 +22,14 @@ export const color = (name) =>
 /** Kinds of memory, in the order of their colors. */
 export const KINDS = ['set-up', 'activations', 'gradients', 'optimizer state', 'kept from earlier iterations'];
 
+/** The last kind in all of its time, also in the iteration that allocates it. */
+export const OUTLIVES = 'outlives its iteration';
+
 /** Categorical colors of the style sheet; they repeat after twelve. */
 const CATEGORIES = 12;
 const categoryName = (index) => `category-${index % CATEGORIES}`;
-const kindName = (kind) => categoryName(KINDS.includes(kind) ? KINDS.indexOf(kind) : 1);
+const kindIndex = (kind) => (kind === OUTLIVES ? KINDS.length - 1 : KINDS.indexOf(kind));
+const kindName = (kind) => categoryName(kindIndex(kind) < 0 ? 1 : kindIndex(kind));
 
 export const category = (index) => color(categoryName(index));
 

@@ -35,6 +35,17 @@ export function prose(text) {
   return pieces.map((piece, index) => (index % 2 === 0 ? piece : el('code', null, piece)));
 }
 
+/** Commands of a shell. Settings and names are code too, which no reader pastes into a terminal. */
+const isCommand = (text) => /^(cargo|sudo) /.test(text);
+
+/** The code of a hint, with buttons for its commands. */
+export function withCopies(element) {
+  for (const code of element.querySelectorAll('code')) {
+    if (isCommand(code.textContent)) code.replaceWith(command(code.textContent));
+  }
+  return element;
+}
+
 /** A place or a path that breaks after its separators only. */
 export const breakable = (text) => text.split(/(?<=[/:_])/).flatMap((piece) => [piece, el('wbr')]);
 

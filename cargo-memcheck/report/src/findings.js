@@ -1,7 +1,7 @@
 // The findings of a test: first the answer (message, line with its source, cause, remedy and next commands), then
 // what supports it (evidence, call sites and explanations).
 
-import { el, foldedOnPhone, openOnPaper, prose, table } from './dom.js';
+import { el, foldedOnPhone, openOnPaper, prose, table, withCopies } from './dom.js';
 import { both, counted, exact, size } from './format.js';
 import { place as linked } from './links.js';
 import { Excerpts, stack } from './sources.js';
@@ -125,8 +125,8 @@ function advice({ cause: found, rise, hint }) {
   const line = (title, ...text) => el('p', null, titled(title), ...text);
   const of = found
     ? [line('Cause', `${found.title} (${found.code})`), line('Remedy', prose(found.remedy))]
-    : rise ? [line('Cause', rise.cause), line('Remedy', rise.remedy)] : [];
-  const lines = [...of, ...(hint ? [line('Hint', prose(hint))] : [])];
+    : rise ? [line('Cause', prose(rise.cause)), line('Remedy', prose(rise.remedy))] : [];
+  const lines = [...of, ...(hint ? [withCopies(el('p', { class: 'hinted' }, titled('Hint'), prose(hint)))] : [])];
   return lines.length > 0 ? el('div', { class: 'cause' }, lines) : null;
 }
 

@@ -160,7 +160,7 @@ function describe(node, root) {
   if (data.text) return data.text;
   const change = data.delta === undefined ? ''
     : `, ${size(Math.abs(data.delta))} ${data.delta < 0 ? 'less' : 'more'} than in the baseline`;
-  return `${data.name}${data.place ? ` at ${data.place}` : ''}: ${both(data.value)}, `
+  return `${data.function}${data.place ? ` at ${data.place}` : ''}: ${both(data.value)}, `
     + `${share(data.value, root.value)}${change}`;
 }
 
@@ -196,7 +196,7 @@ function build(graph, tree, folded) {
     root.value += entry.value;
     let node = root;
     for (const step of path) {
-      const key = `${step.name}|${step.place ?? ''}|${step.kind ?? ''}`;
+      const key = `${step.function}|${step.place ?? ''}|${step.kind ?? ''}`;
       let child = node.known.get(key);
       if (!child) {
         child = { ...step, value: 0, children: [], known: new Map() };
@@ -208,15 +208,28 @@ function build(graph, tree, folded) {
       node = child;
     }
   }
+  nameFrames(root);
   return root;
+}
+
+/** A function that is also the caller or a neighbor of a frame has its line. */
+function nameFrames({ function: caller, children }) {
+  const isAgain = (frame) => frame.function === caller
+    || frame.children.some((child) => child.function === frame.function)
+    || children.some((other) => other !== frame && other.function === frame.function);
+  for (const frame of children) {
+    const line = frame.place?.slice(frame.place.lastIndexOf(':'));
+    frame.name = line && isAgain(frame) ? `${frame.function} ${line}` : frame.function;
+    nameFrames(frame);
+  }
 }
 
 /** The frames of an entry from the outermost on, and its leaf. */
 function frames({ stack, leaf, kind }, tree, folded) {
   const path = stack === null ? [] : tree.stack(stack).map((frame) =>
-    ({ name: frame.function, place: frame.place, owner: frame.owner })).reverse();
+    ({ function: frame.function, place: frame.place, owner: frame.owner })).reverse();
   // The function of candle that the program calls stays.
   const kept = path.filter((frame, index) =>
     !folded || frame.owner !== 'candle' || path[index - 1]?.owner !== 'candle');
-  return [...kept, { name: leaf, kind }];
+  return [...kept, { function: leaf, kind }];
 }

@@ -5,6 +5,9 @@ import { color } from './colors.js';
 /** Pixels of a text: its font, the ground behind it, and the space beside it. */
 const [FONT, GROUND, BESIDE] = [12, 18, 6];
 
+/** The dashes and gaps of a line, in pixels. */
+export const DASH = [4, 3];
+
 /** Calls `act` with a function that turns CSS pixels into those of the canvas. */
 function drawn({ ctx }, act) {
   ctx.save();
@@ -18,7 +21,7 @@ function drawn({ ctx }, act) {
 function dashed({ ctx }, of, name, from, to) {
   ctx.strokeStyle = color(name);
   ctx.lineWidth = of(1);
-  ctx.setLineDash([of(4), of(3)]);
+  ctx.setLineDash(DASH.map(of));
   ctx.beginPath();
   ctx.moveTo(...from);
   ctx.lineTo(...to);
@@ -46,17 +49,16 @@ export function markPosition(plot, at, text) {
   });
 }
 
-/** A horizontal line at a value, with its text at the right end. */
-export function markValue(plot, value, text, name) {
+/** A horizontal line at a value. Its text is in the legend, because it would cover the bands. */
+export function markValue(plot, value, name) {
   drawn(plot, (of) => {
     const { bbox } = plot;
     const y = plot.valToPos(value, 'y', true);
     dashed(plot, of, name, [bbox.left, y], [bbox.left + bbox.width, y]);
   });
-  nameValue(plot, value, text, name);
 }
 
-/** Only the text of such a line: below it or, at the bottom, above it. */
+/** The text of a line of a value: below it or, at the bottom, above it. */
 export function nameValue(plot, value, text, name) {
   drawn(plot, (of) => {
     const { bbox } = plot;

@@ -1,6 +1,6 @@
 // The table of tests: sorted by a column, filtered by status, searched by text.
 
-import { command, el } from './dom.js';
+import { command, el, withCopies } from './dom.js';
 import { exact } from './format.js';
 
 const STATUSES = ['failed', 'not-measured', 'needs-review', 'passed', 'ignored'];
@@ -8,6 +8,7 @@ const STATUSES = ['failed', 'not-measured', 'needs-review', 'passed', 'ignored']
 export function startOverview() {
   const tests = document.getElementById('tests');
   for (const code of document.querySelectorAll('code.copy')) code.replaceWith(command(code.textContent));
+  document.querySelectorAll('.hinted').forEach(withCopies);
   if (!tests) return;
   const rows = [...tests.querySelectorAll('tbody tr:not(.group)')].map((row, place) => ({
     row, place, status: row.dataset.status, isNew: 'new' in row.dataset,
@@ -120,6 +121,10 @@ function stateConstants(tests, rows) {
   }
 }
 
+/** By status, then in the order of the cards, then by name. */
+const byResult = (row, status) =>
+  [STATUSES.indexOf(status), row.dataset.kind ?? '', row.cells[0].textContent.trim()].join(' ');
+
 /** Orders without a column: by an attribute of the row. */
 const FURTHER_ORDERS = [
   { title: 'Device', attribute: 'device', kind: 'text' },
@@ -161,7 +166,7 @@ function startSorting(tests, rows, order) {
     if (!kind || header.hidden) return;
     add(String(column), header.textContent, kind, ({ row, status }) => {
       const cell = row.cells[column];
-      if (kind === 'status') return STATUSES.indexOf(status);
+      if (kind === 'status') return byResult(row, status);
       return kind === 'number' ? Number(cell.dataset.value) : cell.textContent.toLowerCase();
     }, header);
   });

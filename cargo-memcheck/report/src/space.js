@@ -41,9 +41,11 @@ function graphs({ held, iterations }, tree) {
   const peak = [...held.holders.map(entry), ...others].filter(({ value }) => value > 0);
   const survivors = held.survivors.filter(({ bytes }) => bytes > 0)
     .map(({ stack: of, label, bytes }) => ({ stack: of, leaf: label, kind: KINDS[4], value: bytes }));
+  const longer = held.survivors.reduce((sum, of) => sum + (of.longer ? of.bytes : 0), 0);
+  const onlyLonger = longer === 0 ? '' : ` ${size(longer)} of them are there in the longer run only.`;
   return [
     { title: 'Peak', note: `Memory at the peak${held.when}, by the call stack that allocated it.`, entries: peak },
-    { title: 'Survivors', note: 'Blocks of measured iterations that are live after the last.', entries: survivors },
+    { title: 'Survivors', note: `Blocks of measured iterations that are live after the last.${onlyLonger}`, entries: survivors },
     { title: 'Change from the baseline', entries: difference(held, tree), change: changeOf(held, iterations),
       note: 'Only the difference: red holds more at the peak than in the baseline, green less. '
         + 'A baseline names its twelve largest holders.' },

@@ -49,6 +49,8 @@ export async function showTest(view, number, isCurrent, show) {
   return test.test;
 }
 
+const MOST_ADVISED = 2;
+
 /** The flame graph that shows most of a finding. */
 const graphOf = (code) => ({ leak: 'Survivors', 'peak-regression': 'Change from the baseline' })[code];
 
@@ -59,9 +61,14 @@ function neighbors(number) {
   const rows = [...document.querySelectorAll('#tests tbody tr:not(.group):not([hidden])')];
   const links = rows.map((row) => row.querySelector('a.test'));
   const at = links.findIndex((link) => link.dataset.test === String(number));
-  const link = (place, text) => links[place] && at >= 0
-    ? [el('a', { href: links[place].getAttribute('href') }, text)] : [];
-  return [...link(at - 1, '\u2039 Previous test'), ...link(at + 1, 'Next test \u203a')];
+  const link = (place, which, ...text) => links[place] && at >= 0
+    ? [el('a', {
+      href: links[place].getAttribute('href'), title: links[place].textContent,
+      'aria-label': `${which}: ${links[place].textContent}`,
+    }, text)] : [];
+  const name = (place) => el('span', { class: 'neighbor' }, `: ${links[place]?.textContent}`);
+  return [...link(at - 1, 'Previous test', '\u2039 Previous test', name(at - 1)),
+    ...link(at + 1, 'Next test', 'Next test', name(at + 1), ' \u203a')];
 }
 
 function facts(test) {
@@ -73,14 +80,15 @@ function facts(test) {
     test.seconds > 0 ? el('span', null, `${test.seconds.toFixed(2)} s`) : null);
 }
 
-/** The next commands, of which the first is always shown. */
+/** The next commands: those that all outputs advise, and the others, which a phone folds. */
 function commands({ commands: next }) {
   if (next.length === 0) return null;
   const list = (some) => el('dl', null, some.map(({ purpose, command: text }) =>
     [el('dt', null, purpose), el('dd', null, command(text))]));
-  const others = next.slice(1);
+  const advised = next.filter((each) => each.advised).slice(0, MOST_ADVISED);
+  const others = next.filter((each) => !advised.includes(each));
   return el('section', { class: 'next', 'aria-label': 'Next commands' },
-    el('h3', null, 'Next'), list(next.slice(0, 1)),
+    el('h3', null, 'Next'), list(advised),
     others.length === 0 ? null
       : foldedOnPhone('others', counted(others.length, 'more command', 'more commands'), list(others)));
 }

@@ -10,6 +10,8 @@ use crate::presentation::presenters::next_step::{self, NextStep};
 pub(super) struct NextCommand {
     pub(super) purpose: &'static str,
     pub(super) command: String,
+    /// True if all outputs advise it.
+    advised: bool,
 }
 
 const AGAIN: &str = "run it again after the fix";
@@ -33,7 +35,10 @@ pub(super) fn next(task: &Task, outcome: &TestOutcome, baselines: &[String]) -> 
     let has_call_sites =
         outcome.report.as_ref().is_some_and(|report| report.record.attribution.is_some());
     let is_ignored = outcome.report.is_none() && task.subject.test().is_some_and(|it| it.ignored);
+    let advised: Vec<NextStep> =
+        next_step::advised(task, outcome).into_iter().map(|(_, step)| step).collect();
     let named = |step: NextStep| NextCommand {
+        advised: advised.contains(&step),
         purpose: match &step {
             NextStep::Run if is_ignored => "run this ignored test",
             NextStep::Run if outcome.was_killed => "run this test again",
@@ -58,6 +63,8 @@ pub(super) fn next(task: &Task, outcome: &TestOutcome, baselines: &[String]) -> 
 
 #[cfg(test)]
 mod tests {
+    use memcheck_core::judgement::finding::{Code, Finding};
+
     use super::*;
     use crate::discovery::task::example::task;
     use crate::presentation::presenters::example::leaky;
@@ -74,5 +81,21 @@ mod tests {
                 "cargo memcheck explain graph-kept",
             ]
         );
+    }
+
+    /// A phone shows them at once.
+    #[test]
+    fn the_advised_commands_of_a_regression_are_the_call_sites_and_the_acceptance() {
+        let mut outcome = leaky();
+        let advised = |outcome: &TestOutcome| -> Vec<&'static str> {
+            let commands = next(&task(), outcome, &[]).into_iter().filter(|next| next.advised);
+            commands.map(|next| next.purpose).collect()
+        };
+        let sites = "see all call sites and all holders at the peak in the terminal";
+        assert_eq!(advised(&outcome), [AGAIN, sites]);
+        outcome.verdict.findings = vec![Finding::new(Code::PeakRegression, "higher")];
+        let report = outcome.report.as_mut().unwrap();
+        report.pending = Some("memcheck/a__b@cpu.snap.new".into());
+        assert_eq!(advised(&outcome), [sites, ACCEPT]);
     }
 }

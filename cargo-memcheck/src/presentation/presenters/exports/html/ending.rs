@@ -7,10 +7,19 @@ use console::strip_ansi_codes;
 use memcheck_core::judgement::finding::{Code, Finding, HeadLine};
 use memcheck_core::judgement::headline;
 use memcheck_core::judgement::verdict::Status;
-use memcheck_core::presentation::text::CALLED;
+use memcheck_core::presentation::text::{CALLED, LINE_OF_ITERATIONS, LINE_OF_TEST};
 
 use crate::discovery::task::TestOutcome;
 use crate::presentation::presenters::panics::{self, PanicLine, PanicPlace};
+
+/// Which lines of source show a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Those before and after its line.
+    Around,
+    /// The line and those below it: the body of a loop that begins at the line.
+    Below,
+}
 
 /// A finding without the frames in its message.
 #[derive(Debug)]
@@ -22,6 +31,8 @@ pub(super) struct Ending {
     /// The line of a panic, an error or a crash or, of kept memory, the one that called those that allocate it.
     /// A line of a dependency is not a place to look at.
     pub(super) at: Option<HeadLine>,
+    /// The lines of source that show it: of the line that iterates, the body below it.
+    pub(super) extent: Extent,
     /// The lines that called it, the innermost first.
     pub(super) callers: Vec<HeadLine>,
     /// The lines of the message after the first: of an assertion, its two values.
@@ -48,8 +59,8 @@ impl Ending {
         let is_test = has_none && !finding.iterates;
         let title = match finding.caller() {
             Some(_) => CALLED.trim_end(),
-            None if is_test => "the test",
-            None if finding.iterates => "iterates here",
+            None if is_test => LINE_OF_TEST,
+            None if finding.iterates => LINE_OF_ITERATIONS,
             None => "line",
         };
         let is_inside = |at: &HeadLine| Path::new(&at.file).is_relative();
@@ -57,6 +68,7 @@ impl Ending {
             title,
             is_test,
             at: at.filter(is_inside),
+            extent: if finding.iterates { Extent::Below } else { Extent::Around },
             callers: callers.into_iter().filter(is_inside).collect(),
             further,
             last_output: ends_without_panic(finding.code).then(|| lines(outcome).pop()).flatten(),

@@ -13,7 +13,7 @@ use super::change_table;
 use super::changes::Changes;
 use super::commands::{self, NextCommand};
 use super::data::{Snippet, Sources};
-use super::ending::{self, Ending};
+use super::ending::{self, Ending, Extent};
 use super::markup::{self, breakable, link, linked, prose};
 use super::rise::risen;
 use crate::discovery::task::{Task, TestOutcome};
@@ -65,7 +65,7 @@ pub(super) fn failure(
     };
     // Below the remedy of the first finding.
     let advice = html! {
-        @for hint in hints { p { strong { "hint: " } (prose(hint)) } }
+        @for hint in hints { p.hinted { strong { "hint: " } (prose(hint)) } }
         @for (number, command) in next.iter().enumerate() { (self::command(number, command)) }
     };
     let body = html! {
@@ -107,7 +107,7 @@ pub(super) fn kind(outcome: &TestOutcome) -> FailureKind {
 /// The finding in one line, for a card that is closed: its code, the line to look at, its figures and
 /// its cause.
 fn brief_of(finding: &Finding, task: &Task, outcome: &TestOutcome) -> Markup {
-    let Ending { is_test, at, last_output, .. } = Ending::new(finding, outcome);
+    let Ending { title, is_test, at, last_output, .. } = Ending::new(finding, outcome);
     let of_ending = || at.filter(|_| !is_test).map(|HeadLine { file, line, .. }| (file, line));
     let owned = |(file, line): (&str, u32)| (file.to_owned(), line);
     let of_grown = || places::grown(finding).next().map(owned);
@@ -120,14 +120,24 @@ fn brief_of(finding: &Finding, task: &Task, outcome: &TestOutcome) -> Markup {
         span.brief {
             span.code { (finding.code) } " "
             @match &found {
-                Some((file, line)) => code.at { (file) ":" (line) },
+                Some((file, line)) => {
+                    @if finding.iterates { (title) " " }
+                    code.at { (file) ":" (line) }
+                },
                 None => span.at { "the test at " code { (task.subject.file().display()) ":" (task.subject.line()) } },
             }
             " " (prose(&headline(finding, outcome)))
             @if let Some(cause) = cause { "; " strong { "cause: " } (prose(&cause)) }
             @else if let Some(last) = last_output { "; " strong { "last output: " } code { (last) } }
+            @if let Some(remedy) = remedy_of(finding) { span.fix { strong { "fix: " } (prose(&remedy)) } }
         }
     }
+}
+
+/// The remedy of a leak or of a rise. The style shortens it to the room that its line has.
+fn remedy_of(finding: &Finding) -> Option<String> {
+    let cause = finding.cause.as_ref().map(|cause| cause.remedy.clone());
+    cause.or_else(|| finding.reason().map(|rise| rise.remedy))
 }
 
 /// The link of a card to the view of its test.
@@ -150,7 +160,7 @@ fn place_with_text(title: &str, sources: &Sources, file: &str, line: u32) -> Mar
 
 /// The message, the line to look at, the cause and the remedy.
 fn answer(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Markup {
-    let Ending { title, is_test, at, callers, further, last_output } =
+    let Ending { title, is_test, at, extent, callers, further, last_output } =
         Ending::new(finding, outcome);
     let is_kept = finding.caller().is_some();
     let keeper = kept_through(finding);
@@ -168,6 +178,10 @@ fn answer(finding: &Finding, outcome: &TestOutcome, sources: &Sources) -> Markup
         @match &at {
             Some(HeadLine { file, line, .. }) if is_test => p { (place(title, sources, file, *line)) },
             Some(HeadLine { file, line, .. }) if is_kept => (write(title, sources, (file, *line), "")),
+            Some(HeadLine { file, line, .. }) if finding.iterates => {
+                p.place { (place(title, sources, file, *line)) }
+                (source_of(sources, (file, *line), extent))
+            },
             Some(HeadLine { file, line, .. }) => p.place { (place_with_text(title, sources, file, *line)) },
             None if keeper.is_some() => {},
             None => (allocated(finding, sources, write)),
@@ -244,8 +258,13 @@ fn place_with_source(title: &str, sources: &Sources, at: (&str, u32), after: &st
     let (file, line) = at;
     html! {
         p.place { (place(title, sources, file, line)) (after) }
-        @if let Some(snippet) = sources.snippet(file, line) { (self::snippet(&snippet, line)) }
+        (source_of(sources, at, Extent::Around))
     }
+}
+
+fn source_of(sources: &Sources, (file, line): (&str, u32), extent: Extent) -> Markup {
+    let snippet = sources.snippet(file, line, extent);
+    snippet.map_or_else(|| html! {}, |snippet| self::snippet(&snippet, line))
 }
 
 /// The source around a line, which is marked, as the script shows it in the view of a test.
@@ -309,183 +328,4 @@ fn first_line_of(finding: &Finding) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use memcheck_core::judgement::finding::GrownHolder;
-
-    use super::*;
-    use crate::presentation::presenters::example::leaky;
-
-    #[test]
-    fn a_headline_has_binary_sizes_and_keeps_at_least() {
-        let mut outcome = leaky();
-        let finding = outcome.verdict.findings[0].clone();
-        assert_eq!(finding.code, Code::Leak);
-        let space = finding.space.unwrap();
-        let exact = headline(&finding, &outcome);
-        assert!(exact.starts_with(&format!("{space} grows by ")), "{exact}");
-        assert!(!exact.contains(" B (") && exact.contains(" per iteration (limit "), "{exact}");
-        let spaces = &mut outcome.report.as_mut().unwrap().record.spaces;
-        let found = Growth::Found { whole: false, exact: false, iterations: 60 };
-        spaces.get_mut(&space).unwrap().growth = found;
-        let least = headline(&finding, &outcome);
-        assert_eq!(least, exact.replace(" grows by ", " grows by at least "));
-    }
-
-    fn card(outcome: &TestOutcome, sources: &Sources) -> String {
-        let task = crate::discovery::task::example::task();
-        super::failure(&html! {}, &task, outcome, sources).body.into_string()
-    }
-
-    #[track_caller]
-    fn assert_order(card: &str, parts: &[&str]) {
-        let found =
-            parts.iter().map(|part| card.find(part).unwrap_or_else(|| panic!("{part}: {card}")));
-        assert!(found.is_sorted(), "{parts:?}: {card}");
-    }
-
-    #[test]
-    fn a_crash_has_its_message_line_caller_and_last_output_and_then_the_command() {
-        let mut outcome = leaky();
-        let at = HeadLine { file: "a.rs".to_owned(), line: 2, function: Some("a".to_owned()) };
-        let message = "SIGSEGV (signal 11) ended the process\ncalled from a.rs:9 (b)";
-        let crash = Finding { keeps_at: Some(at.clone()), ..Finding::new(Code::Crashed, message) };
-        outcome.output.stderr = "thread 'a' panicked at b.rs:20:5:\nwhy\nthe end".to_owned();
-        outcome.verdict.findings = vec![crash.clone()];
-        let whole = card(&outcome, &Sources::default());
-        let order = [
-            "SIGSEGV",
-            "line: </strong><code>a.rs:2",
-            "called from: </strong><code>a.rs:9",
-            "last output: </strong><code>the end",
-            "next: ",
-            "<pre class=\"output\">",
-        ];
-        assert_order(&whole, &order);
-        assert_eq!(whole.matches("class=\"place\"").count(), 2, "{whole}");
-        let unknown = HeadLine { function: None, ..at };
-        outcome.verdict.findings = vec![Finding { keeps_at: Some(unknown), ..crash }];
-        let of_test = card(&outcome, &Sources::default());
-        assert!(of_test.contains("the test: </strong><code>a.rs:2"), "{of_test}");
-        assert!(!of_test.contains("class=\"place\"><strong>the test"), "{of_test}");
-    }
-
-    #[test]
-    fn kept_memory_has_the_lines_that_allocate_it_and_the_source_of_the_line_that_called_them() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(
-            folder.path().join("a.rs"),
-            "fn step() {\n    forward();\n    backward();\n}\n",
-        )
-        .unwrap();
-        let sources =
-            Sources::new(memcheck_core::judgement::location::Roots::new(folder.path(), None));
-        let mut outcome = leaky();
-        let site =
-            |line| Site { file: Some("a.rs".to_owned()), line: Some(line), ..Site::default() };
-        let leak =
-            Finding { sites: vec![site(2), site(3), site(2)], ..Finding::new(Code::Leak, "why") };
-        outcome.verdict.findings = vec![leak.clone()];
-        let own = card(&outcome, &sources);
-        let source =
-            "<mark class=\"line\"><span class=\"number\">    2</span>     forward();</mark>";
-        let order = [
-            "allocated at: </strong><code>a.rs:2</code> and 1 other line",
-            "<pre class=\"snippet\"",
-            source,
-        ];
-        assert_order(&own, &order);
-        assert!(!own.contains("called from"), "{own}");
-        let at = |line| Some(HeadLine { file: "a.rs".to_owned(), line, function: None });
-        let called = Finding { keeps_at: at(1), kept_through: at(3), ..leak.clone() };
-        outcome.verdict.findings = vec![called];
-        let of_caller = card(&outcome, &sources);
-        let order = [
-            "kept by the result of: </strong><code>a.rs:3",
-            "which holds the other tensors",
-            "<mark class=\"line\"><span class=\"number\">    3</span>",
-            "allocated in calls at: </strong><code>a.rs:1",
-            "next: ",
-        ];
-        assert_order(&of_caller, &order);
-        assert_eq!(of_caller.matches("<pre class=\"snippet\"").count(), 1, "{of_caller}");
-        let cause = leaky().verdict.findings[0].cause.clone();
-        outcome.verdict.findings = vec![Finding { kept_through: at(3), cause, ..leak }];
-        let explained = card(&outcome, &sources);
-        let order =
-            ["<mark ", "remedy: ", "next: ", "evidence: ", "allocated at: </strong><code>a.rs:2"];
-        assert_order(&explained, &order);
-        assert_eq!(explained.matches("<pre class=\"snippet\"").count(), 1, "{explained}");
-    }
-
-    #[test]
-    fn a_closed_card_has_the_code_the_line_the_figures_and_the_cause() {
-        let task = crate::discovery::task::example::task();
-        let row = |outcome: &TestOutcome| {
-            let failed = super::failure(&html! {}, &task, outcome, &Sources::default());
-            let row = failed.row.into_string();
-            row.split_once("<span class=\"brief\">").unwrap().1.to_owned()
-        };
-        let order = [
-            "<span class=\"code\">leak</span> ",
-            "<code class=\"at\">src/model.rs:20</code> ",
-            "host grows by 2.00 MiB per iteration",
-            "<strong>cause: </strong>a kept tensor holds the graph that computed it",
-        ];
-        assert_order(&row(&leaky()), &order);
-        let mut outcome = leaky();
-        let of_test = HeadLine { file: "a.rs".to_owned(), line: 2, function: None };
-        let killed = Finding { keeps_at: Some(of_test), ..Finding::new(Code::Crashed, "SIGKILL") };
-        let at = HeadLine { function: Some("f".to_owned()), ..killed.keeps_at.clone().unwrap() };
-        let crashed = Finding { keeps_at: Some(at), ..killed.clone() };
-        outcome.output.stderr = "the end".to_owned();
-        outcome.verdict.findings = vec![killed];
-        let unknown = row(&outcome);
-        assert_order(
-            &unknown,
-            &["the test at <code>", "SIGKILL; ", "last output: </strong><code>the end"],
-        );
-        outcome.verdict.findings = vec![crashed];
-        assert!(row(&outcome).contains("<code class=\"at\">a.rs:2</code>"), "{}", row(&outcome));
-        let peak = Finding { grown: vec![grown()], ..Finding::new(Code::PeakRegression, "higher") };
-        outcome.verdict.findings = vec![peak];
-        assert_order(&row(&outcome), &["<code class=\"at\">a.rs:9</code> higher; ", "is new"]);
-    }
-
-    fn grown() -> GrownHolder {
-        let place = Some("a.rs:9".to_owned());
-        GrownHolder { holder: "copy".to_owned(), place, now: 4, ..GrownHolder::default() }
-    }
-
-    #[test]
-    fn a_remark_is_in_the_card_of_a_test_that_nothing_else_fails() {
-        let mut outcome = leaky();
-        let improved = Finding::new(Code::Improved, "lower");
-        outcome.verdict.findings.push(improved.clone());
-        assert!(!card(&outcome, &Sources::default()).contains("improved"));
-        outcome.verdict.findings = vec![improved];
-        assert!(card(&outcome, &Sources::default()).contains("improved"));
-    }
-
-    #[test]
-    fn the_headline_of_a_peak_has_the_rise_first() {
-        let finding = Finding {
-            space: Some(memcheck_core::space::Space::Host),
-            figure: Some(163_840),
-            baseline: Some(98_304),
-            ..Finding::new(Code::PeakRegression, "exact bytes")
-        };
-        let text = headline(&finding, &leaky());
-        assert_eq!(text, "the peak of host rose by 64.0 KiB, from 96.0 KiB to 160.0 KiB");
-        let grown = Finding { bytes_per_iteration: finding.figure, ..finding.clone() };
-        let text = headline(&Finding { code: Code::GrowthRegression, ..grown }, &leaky());
-        assert_eq!(
-            text,
-            "the growth of host per iteration rose by 64.0 KiB, from 96.0 KiB to 160.0 KiB"
-        );
-        let phase = Some("decode".to_owned());
-        for other in [Finding { figure: Some(1), ..finding.clone() }, Finding { phase, ..finding }]
-        {
-            assert_eq!(headline(&other, &leaky()), "exact bytes");
-        }
-    }
-}
+mod tests;

@@ -252,6 +252,7 @@ mod tests {
 
     use memcheck_core::judgement::finding::{Code, Finding};
     use memcheck_core::measurement::attribution::{Lifetime, MOST_BLOCKS};
+    use memcheck_core::measurement::stack::{Passage, Stack};
     use memcheck_core::space::Space;
 
     use super::*;
@@ -366,6 +367,36 @@ mod tests {
         assert_eq!(place["label"], "matmul [512,1024] f32 in model.head");
         assert_eq!(test["hint"], "no line tables");
         assert_eq!(test["spaces"][0]["tables"][2]["by"], "scope");
+    }
+
+    #[test]
+    fn a_survivor_that_only_the_longer_run_has_says_so_and_a_buffer_of_a_list_has_that_name() {
+        let mut outcome = leaky();
+        let record = &mut outcome.report.as_mut().unwrap().record;
+        let mut longer = record.attribution.clone().unwrap();
+        let buffer = longer.stacks[1].frames.last().unwrap().clone();
+        let through = vec![Passage::List];
+        let mut list = longer.survivors[0].clone();
+        list.stack = longer.stacks.len();
+        (list.tensors, list.scope) = (Vec::new(), String::new());
+        longer.stacks.push(Stack { frames: vec![buffer.clone()], through, ..Stack::default() });
+        let mut other = list.clone();
+        other.stack = longer.stacks.len();
+        longer.stacks.push(Stack { frames: vec![buffer; 2], ..Stack::default() });
+        longer.survivors.extend([list, other]);
+        record.longer = Some(longer);
+        let data = unpack(&page(&outcome));
+        let survivors = data[1]["spaces"][0]["held"]["survivors"].as_array().unwrap();
+        let shown = survivors.iter().map(|of| (of["label"].as_str().unwrap(), &of["longer"]));
+        let expected = [
+            ("matmul [512,1024] f32 in model.head", &false.into()),
+            ("buffer of a list", &true.into()),
+            ("Model::forward", &true.into()),
+        ];
+        assert_eq!(shown.collect::<Vec<_>>(), expected);
+        let notes: Vec<&str> = survivors.iter().map(|of| of["note"].as_str().unwrap()).collect();
+        let is_marked = notes.iter().map(|note| note.ends_with("; in the longer run only"));
+        assert_eq!(is_marked.collect::<Vec<_>>(), [false, true, true], "{notes:?}");
     }
 
     /// The blocks differ as if at random, so that they are hard to compress.

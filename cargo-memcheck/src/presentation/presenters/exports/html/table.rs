@@ -4,10 +4,12 @@ use std::cmp::Ordering;
 
 use maud::{Markup, html};
 use memcheck_core::judgement::finding::{Code, Finding};
+use memcheck_core::judgement::verdict::Status;
 use memcheck_core::presentation::sizes;
 use memcheck_core::size::{Size, both, counted};
 
 use super::data::{FigureRow, Then, figures, source_of_limit};
+use super::failure;
 use super::markup::status_text;
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::presenters::notes;
@@ -24,9 +26,12 @@ pub(super) fn row(link: &Markup, task: &Task, outcome: &TestOutcome, then: &Then
     let figure = |name: &str| rows.iter().find(|row| row.name == name);
     let codes = codes(finding.into_iter().chain(shown()));
     let peak = figure("peak_allocated");
+    let passes = matches!(verdict.status, Status::Passed | Status::Ignored);
+    // In the order of the cards.
+    let kind = (!passes).then(|| failure::kind(outcome) as usize);
     html! {
         tr data-status=(status) data-new[is_new] data-device=(task.leg.name())
-            data-finding=[codes.first()] data-change=[peak.and_then(difference)] {
+            data-finding=[codes.first()] data-kind=[kind] data-change=[peak.and_then(difference)] {
             th scope="row" { (link) " " span.device { (task.leg.name()) } }
             td.result {
                 span.status.(status) { (status_text(verdict.status)) }
@@ -188,7 +193,7 @@ const COLUMNS: [(&str, Option<&str>); 6] = [
     ("Test", Some("text")),
     ("Result", Some("status")),
     ("Peak", Some("number")),
-    ("Growth per iteration", Some("number")),
+    ("Growth\u{a0}per iteration", Some("number")),
     ("Limit", None),
     ("Time", Some("number")),
 ];

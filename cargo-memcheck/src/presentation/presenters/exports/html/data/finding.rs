@@ -9,7 +9,7 @@ use memcheck_core::presentation::text::{self, ONE_KEEPS_IT};
 use serde::Serialize;
 
 use super::super::changes::{self, Changes};
-use super::super::ending::Ending;
+use super::super::ending::{Ending, Extent};
 use super::tree::Tree;
 use crate::discovery::task::TestOutcome;
 use crate::presentation::presenters::findings::{self, Folded};
@@ -90,13 +90,13 @@ impl FindingData {
         outcome: &TestOutcome,
         tree: &mut Tree,
     ) -> Self {
-        let Ending { title, is_test, at, callers, further, last_output } =
+        let Ending { title, is_test, at, extent, callers, further, last_output } =
             Ending::new(finding, outcome);
         let first = finding.message.lines().next().unwrap_or_default().to_owned();
         // The evidence of a cause has it.
         let longer_run = finding.longer_run.clone().filter(|_| finding.cause.is_none());
         let message: Vec<String> = [first].into_iter().chain(further).chain(longer_run).collect();
-        let at = at.map(|at| CallerData::new(at, tree));
+        let at = at.map(|at| CallerData::with_lines(at, extent, tree));
         let callers: Vec<CallerData> =
             callers.into_iter().map(|caller| CallerData::new(caller, tree)).collect();
         let is_kept = !callers.is_empty() && finding.caller().is_some();
@@ -159,8 +159,13 @@ fn rate(sites: &[&Site]) -> u64 {
 }
 
 impl CallerData {
-    fn new(HeadLine { file, line, function }: HeadLine, tree: &mut Tree) -> Self {
-        tree.show(Some(&file), Some(line));
+    fn new(at: HeadLine, tree: &mut Tree) -> Self {
+        Self::with_lines(at, Extent::Around, tree)
+    }
+
+    fn with_lines(at: HeadLine, extent: Extent, tree: &mut Tree) -> Self {
+        let HeadLine { file, line, function } = at;
+        tree.show_lines(&file, line, extent);
         Self { place: format!("{file}:{line}"), function }
     }
 }

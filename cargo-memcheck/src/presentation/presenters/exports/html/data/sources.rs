@@ -6,6 +6,7 @@ use memcheck_core::input;
 use memcheck_core::judgement::location::Roots;
 use serde::Serialize;
 
+use super::super::ending::Extent;
 use crate::invocation::options::baselines_flag;
 use crate::presentation::origin::RunOrigin;
 use crate::presentation::presenters::links::SourceLinks;
@@ -13,6 +14,8 @@ use crate::presentation::presenters::source_lines;
 
 /// Lines before and after the line of interest.
 const AROUND: usize = 3;
+/// Lines after the first line of a block.
+const BELOW: usize = 6;
 const LONGEST_LINE: usize = 200;
 
 /// The files of the workspace and the baselines that a page shows; `None` if no report needs them.
@@ -23,7 +26,15 @@ pub(in crate::presentation::presenters::exports) struct Sources {
     links: SourceLinks,
 }
 
-/// The lines around one line.
+/// The numbers of lines before and after the line.
+fn of_extent(extent: Extent) -> (usize, usize) {
+    match extent {
+        Extent::Around => (AROUND, AROUND),
+        Extent::Below => (0, BELOW),
+    }
+}
+
+/// The lines around one line, or below it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(in super::super) struct Snippet {
     /// `src/model.rs:20`
@@ -60,8 +71,10 @@ impl Sources {
     }
 
     /// Lines without a readable file are left out.
-    pub(super) fn snippets(&self, lines: Vec<(String, u32)>) -> Vec<Snippet> {
-        lines.into_iter().filter_map(|(file, line)| self.snippet(&file, line)).collect()
+    pub(super) fn snippets(&self, lines: Vec<(String, u32, Extent)>) -> Vec<Snippet> {
+        let snippet =
+            |(file, line, extent): (String, u32, Extent)| self.snippet(&file, line, extent);
+        lines.into_iter().filter_map(snippet).collect()
     }
 
     /// The line with its number and without the spaces at its start.
@@ -75,12 +88,18 @@ impl Sources {
         Some(cut(line.trim()))
     }
 
-    pub(in super::super) fn snippet(&self, file: &str, line: u32) -> Option<Snippet> {
+    pub(in super::super) fn snippet(
+        &self,
+        file: &str,
+        line: u32,
+        extent: Extent,
+    ) -> Option<Snippet> {
         let text = self.read(file)?;
         let line = line as usize;
-        let first = line.saturating_sub(AROUND).max(1);
+        let (before, after) = of_extent(extent);
+        let first = line.saturating_sub(before).max(1);
         let lines: Vec<String> =
-            text.lines().skip(first - 1).take(line + AROUND + 1 - first).map(cut).collect();
+            text.lines().skip(first - 1).take(line + after + 1 - first).map(cut).collect();
         let is_there = first + lines.len() > line;
         is_there.then(|| Snippet { place: format!("{file}:{line}"), first, lines })
     }
@@ -123,7 +142,7 @@ mod tests {
         let text: String = (1..=9).map(|line| format!("  line {line}\n")).collect();
         fs::write(folder.path().join("a.rs"), text).unwrap();
         let sources = Sources::new(Roots::new(folder.path(), None));
-        let snippet = |line| sources.snippet("a.rs", line);
+        let snippet = |line| sources.snippet("a.rs", line, Extent::Around);
         let middle = snippet(5).unwrap();
         assert_eq!((middle.first, middle.lines.len()), (2, 7));
         assert_eq!((middle.lines[3].as_str(), middle.place.as_str()), ("  line 5", "a.rs:5"));
@@ -131,6 +150,11 @@ mod tests {
         assert_eq!(snippet(9).map(|end| (end.first, end.lines.len())), Some((6, 4)));
         assert_eq!((snippet(10), snippet(0).map(|none| none.first)), (None, Some(1)));
         assert_eq!(sources.line("a.rs", 5).as_deref(), Some("line 5"));
+        let below = sources.snippet("a.rs", 2, Extent::Below).unwrap();
+        assert_eq!((below.first, below.lines.len()), (2, 7));
+        let last = sources.snippet("a.rs", 9, Extent::Below).unwrap();
+        assert_eq!((last.first, last.lines), (9, vec!["  line 9".to_owned()]));
+        assert_eq!(sources.snippet("a.rs", 10, Extent::Below), None);
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! The data of one memory space of a test: its iterations, and the memory that its call sites hold.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
-use memcheck_core::measurement::attribution::{Attribution, Holder, HolderKind, Lifetimes, Peak};
+use memcheck_core::measurement::attribution::{
+    Attribution, Holder, HolderKind, Lifetimes, Peak, Survivors,
+};
 use memcheck_core::measurement::record::Record;
+use memcheck_core::measurement::stack::{Owner, Passage, Stack};
 use memcheck_core::presentation::profile::{By, Profile, Sort};
 use memcheck_core::space::Space;
 use serde::Serialize;
@@ -77,6 +80,8 @@ struct SurvivorData {
     bytes: u64,
     blocks: u64,
     rate: u64,
+    /// True if only the longer run, which decided the growth, has it in this space.
+    longer: bool,
 }
 
 /// Births and deaths in columns; times are numbers of events.
@@ -150,8 +155,6 @@ fn held(
     let retained = attribution.retained.iter().filter(is_here).take(MOST_HOLDERS);
     let retained = retained.map(&mut holder).collect();
     let kinds = profile.kinds.iter().map(|sum| (name(sum.kind), sum.bytes, sum.count)).collect();
-    // Another run may have decided the growth.
-    let decided = record.longer.as_ref().unwrap_or(attribution);
     Some(HeldData {
         peak: peak.bytes,
         when: when(profile),
@@ -162,22 +165,36 @@ fn held(
         holders,
         other_holders: peak.holders[shown..].iter().map(|holder| holder.bytes).sum(),
         growth: profile.growth.as_ref().map(growth_title),
-        survivors: survivors(decided, space, tree),
+        survivors: survivors(attribution, record.longer.as_ref(), space, tree),
         retained,
         baseline: then.holders(space),
         lifetimes: lifetimes(attribution, peak, tree),
     })
 }
 
-fn survivors(attribution: &Attribution, space: Space, tree: &mut Tree) -> Vec<SurvivorData> {
-    let here = attribution.survivors.iter().filter(|of| of.space == space).take(MOST_HOLDERS);
-    let mut survivors: Vec<SurvivorData> = here
+/// Another run may have decided the growth: the longer one.
+fn survivors(
+    first: &Attribution,
+    longer: Option<&Attribution>,
+    space: Space,
+    tree: &mut Tree,
+) -> Vec<SurvivorData> {
+    let attribution = longer.unwrap_or(first);
+    let here = |of: &&Survivors| of.space == space;
+    let stack_in = |of: &Survivors| Some(&first.stacks.get(of.stack)?.frames);
+    let of_first: HashSet<_> = first.survivors.iter().filter(here).filter_map(stack_in).collect();
+    let mut survivors: Vec<SurvivorData> = attribution
+        .survivors
+        .iter()
+        .filter(here)
+        .take(MOST_HOLDERS)
         .filter_map(|of| {
             let stack = attribution.stacks.get(of.stack)?;
+            let is_new = longer.is_some() && !of_first.contains(&stack.frames);
             let tensor = of.tensors.first().map(|tensor| format!(" {tensor}"));
             let scope = (!of.scope.is_empty()).then(|| format!(" in {}", of.scope));
-            let innermost = || stack.frames.first().map(|frame| frame.short());
-            let operation = stack.operation().or_else(innermost);
+            let operation = stack.operation().or_else(|| without_operation(stack));
+            let note = of.group.reading.describe();
             Some(SurvivorData {
                 stack: tree.stack(stack),
                 label: format!(
@@ -186,15 +203,23 @@ fn survivors(attribution: &Attribution, space: Space, tree: &mut Tree) -> Vec<Su
                     tensor.unwrap_or_default(),
                     scope.unwrap_or_default()
                 ),
-                note: of.group.reading.describe(),
+                note: if is_new { format!("{note}; in the longer run only") } else { note },
                 bytes: of.group.bytes(),
                 blocks: of.group.count(),
                 rate: of.group.reading.bytes_per_iteration,
+                longer: is_new,
             })
         })
         .collect();
     survivors.sort_by_key(|of| std::cmp::Reverse((of.rate, of.bytes)));
     survivors
+}
+
+/// The name of memory that no operation of candle allocates.
+fn without_operation(stack: &Stack) -> Option<String> {
+    let innermost = stack.frames.first()?;
+    let is_list = innermost.owner() == Owner::User && stack.through.contains(&Passage::List);
+    Some(if is_list { "buffer of a list".to_owned() } else { innermost.short() })
 }
 
 fn lifetimes(attribution: &Attribution, peak: &Peak, tree: &mut Tree) -> Option<LifetimeData> {

@@ -8,6 +8,7 @@ use memcheck_core::measurement::attribution::{Attribution, Place};
 use memcheck_core::measurement::stack::{Frame, Owner, Stack};
 use serde::Serialize;
 
+use super::super::ending::Extent;
 use crate::presentation::presenters::frames;
 
 /// Lines of the program whose source is shown.
@@ -73,7 +74,7 @@ pub(super) struct Tree {
     frames: HashMap<Frame, usize>,
     stacks: HashMap<Vec<Frame>, usize>,
     places: HashMap<usize, usize>,
-    lines: Vec<(String, u32)>,
+    lines: Vec<(String, u32, Extent)>,
 }
 
 impl Tree {
@@ -86,16 +87,22 @@ impl Tree {
     }
 
     /// Files and lines of the program, the most important first.
-    pub(super) fn lines_of_program(&self) -> Vec<(String, u32)> {
+    pub(super) fn lines_of_program(&self) -> Vec<(String, u32, Extent)> {
         self.lines.clone()
     }
 
     /// Asks for the source of this line.
     pub(super) fn show(&mut self, file: Option<&str>, line: Option<u32>) {
         let (Some(file), Some(line)) = (file, line) else { return };
-        let line = (file.to_owned(), line);
-        if self.lines.len() < MOST_LINES && !self.lines.contains(&line) {
-            self.lines.push(line);
+        self.show_lines(file, line, Extent::Around);
+    }
+
+    /// The same, with the lines of `extent`. Each line has one snippet.
+    pub(super) fn show_lines(&mut self, file: &str, line: u32, extent: Extent) {
+        let is_there =
+            self.lines.iter().any(|(other, at, _)| (other.as_str(), *at) == (file, line));
+        if self.lines.len() < MOST_LINES && !is_there {
+            self.lines.push((file.to_owned(), line, extent));
         }
     }
 
