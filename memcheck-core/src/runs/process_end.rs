@@ -324,7 +324,7 @@ fn crashed(status: ExitStatus, last: Option<&LastState>, otherwise: &str) -> Fin
         ),
         KILL => {
             let why = match last.and_then(LastState::live) {
-                Some(live) if live < LITTLE => SENT_FROM_OUTSIDE,
+                Some(live) if live < LITTLE => SENT_BY_ANOTHER,
                 _ => SENT_FOR_MEMORY,
             };
             let line = last.and_then(LastState::iterates_at).map_or("", |_| ITERATES_THERE);
@@ -346,9 +346,9 @@ const SENT_FOR_MEMORY: &str = "memcheck did not send this signal. If `sudo dmesg
      kernel's out-of-memory killer did: then let the test use less memory, or give the machine or the \
      container more";
 
-const SENT_FROM_OUTSIDE: &str = "memcheck did not send this signal, and the test held little memory, so that the signal probably \
-     came from outside: a time limit of the CI job, or a `kill`. If `sudo dmesg | grep -i \"out of \
-     memory\"` prints a line, that iteration or another process took the memory";
+const SENT_BY_ANOTHER: &str = "memcheck did not send this signal. The body can have sent it itself, or something outside, such as \
+     a time limit of the CI job. If `sudo dmesg | grep -i \"out of memory\"` prints a line, the \
+     kernel's out-of-memory killer did, because that iteration or another process took the memory";
 
 /// True if the finding is about a process that SIGKILL ended.
 pub fn is_killed(finding: &Finding) -> bool {
@@ -357,7 +357,7 @@ pub fn is_killed(finding: &Finding) -> bool {
 
 /// True if the system can have killed the process because it held much memory.
 pub fn can_lack_memory(finding: &Finding) -> bool {
-    let is_outside = |hint: &String| hint.ends_with(SENT_FROM_OUTSIDE);
+    let is_outside = |hint: &String| hint.ends_with(SENT_BY_ANOTHER);
     is_killed(finding) && !finding.hint.as_ref().is_some_and(is_outside)
 }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use memcheck_core::judgement::finding::{Class, Code, Finding};
+use memcheck_core::presentation::text::{LINE_OF_ITERATIONS, LINE_OF_TEST};
 
 use super::kinds::FailureKind;
 use super::places::FindingPlaces;
@@ -13,8 +14,9 @@ use crate::discovery::task::{Task, TestOutcome};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Brief {
     pub(super) at: Option<(String, u32)>,
-    /// True if that is the line of the test, because the failure names no line of the program.
-    pub(super) is_of_test: bool,
+    /// What that line is, if the failure names no line of the program: that of the test, or the one that
+    /// iterates.
+    pub(super) mark: Option<&'static str>,
     pub(super) cause: Option<String>,
     pub(super) kind: FailureKind,
     /// What to change, if the cause is certain.
@@ -41,7 +43,12 @@ impl Brief {
         let kind = FailureKind::of(finding.code);
         let certain = finding.cause.as_ref().filter(|cause| cause.has_certain_remedy());
         let fix = certain.map(|cause| cause.remedy.clone());
-        Self { is_of_test: !is_known, at: own.or_else(of_test), cause, kind, fix }
+        let fix = fix.or_else(|| finding.reason().map(|rise| rise.remedy));
+        let mark = match is_known {
+            true => finding.iterates.then_some(LINE_OF_ITERATIONS),
+            false => Some(LINE_OF_TEST),
+        };
+        Self { mark, at: own.or_else(of_test), cause, kind, fix }
     }
 }
 
@@ -113,8 +120,9 @@ mod tests {
         let mut outcome = leaky();
         outcome.output.stderr = stderr.to_owned();
         outcome.verdict.findings = vec![Finding::new(Code::MissingBaseline, "new"), finding];
-        let Brief { at, is_of_test, cause, .. } = of(&outcome);
-        let at = at.filter(|_| !is_of_test).map(|(file, line)| format!("{file}:{line}"));
+        let Brief { at, mark, cause, .. } = of(&outcome);
+        let at =
+            at.filter(|_| mark != Some(LINE_OF_TEST)).map(|(file, line)| format!("{file}:{line}"));
         (at.unwrap_or_default(), cause.unwrap_or_default())
     }
 
@@ -165,11 +173,13 @@ mod tests {
         assert_eq!(of(&outcome), Brief::default());
         outcome.verdict.findings = vec![Finding::new(Code::TestFailed, "the body failed")];
         let line = (task().subject.file().to_str().unwrap().to_owned(), task().subject.line());
-        assert_eq!((of(&outcome).at, of(&outcome).is_of_test), (Some(line), true));
+        assert_eq!((of(&outcome).at, of(&outcome).mark), (Some(line), Some(LINE_OF_TEST)));
         let at = HeadLine { file: "a.rs".to_owned(), line: 7, function: None };
         let crash = Finding { keeps_at: Some(at), ..Finding::new(Code::Crashed, "SIGABRT") };
         assert_eq!(brief(crash.clone(), "").0, "", "only the line of the test is known");
         let iterating = Finding { iterates: true, ..crash };
+        outcome.verdict.findings = vec![iterating.clone()];
+        assert_eq!(of(&outcome).mark, Some(LINE_OF_ITERATIONS));
         assert_eq!(brief(iterating, "").0, "a.rs:7", "the line that iterates");
         let at = HeadLine { file: "/registry/a.rs".to_owned(), line: 7, function: None };
         let leak = Finding { keeps_at: Some(at), ..Finding::new(Code::Leak, "grows") };

@@ -61,12 +61,7 @@ fn shown(outcome: &TestOutcome) -> Vec<(&'static str, String)> {
     let failures = console::strip_ansi_codes(&failures).into_owned();
     // The test with its codes, the cause, and the commands, each with its words if there are several.
     let (_, below) = failures.split_once(&codes).unwrap();
-    let is_command = |line: &&str| line.contains("cargo memcheck ");
-    let command = match words.as_str() {
-        "next: " => below.lines().find(is_command).unwrap_or_default(),
-        words => after(below, words),
-    };
-    let command = command.trim();
+    let command = after(below, &words).trim();
     let html = report("html");
     let html = readable(after(&html, "next: </strong>"));
     let xml = report("junit").replace("&apos;", "'").replace("&amp;", "&");

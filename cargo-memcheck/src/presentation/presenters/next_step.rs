@@ -220,9 +220,6 @@ fn explained(finding: &Finding) -> Option<String> {
     (!is_new).then(|| code.unwrap_or_else(|| finding.code.to_string()))
 }
 
-/// The words before the command that is the next step, whatever the reader decides.
-pub(super) const NEXT: &str = "next:";
-
 /// The steps that a text names below the findings of a test, in their order, each with the words before
 /// its command. The further ones of [`all`] are for reports with more room.
 pub(super) fn advised(task: &Task, outcome: &TestOutcome) -> Vec<(&'static str, NextStep)> {
@@ -241,7 +238,7 @@ pub(super) fn advised(task: &Task, outcome: &TestOutcome) -> Vec<(&'static str, 
             vec![(INTENDED, accept), ("if not:", NextStep::Profile)]
         }
         (first, accept) => {
-            let first = first.map(|step| (NEXT, step));
+            let first = first.map(|step| ("next:", step));
             first.into_iter().chain(accept.map(|step| (INTENDED, step))).collect()
         }
     }

@@ -13,7 +13,6 @@ use memcheck_core::judgement::verdict::Status;
 use memcheck_core::measurement::phase;
 use memcheck_core::measurement::record::Record;
 use memcheck_core::presentation::sizes;
-use memcheck_core::presentation::text::LINE_OF_TEST;
 use memcheck_core::size::{Size, both, exact};
 use memcheck_core::space::Space;
 
@@ -202,10 +201,9 @@ impl Presenter for Markdown {
                 sources: &self.lines,
                 baselines: &self.baselines_flag,
             };
-            let Brief { at, is_of_test, cause, kind, fix: _ } =
-                Brief::of(task, outcome, &self.places);
-            let of_test = if is_of_test { format!(" ({LINE_OF_TEST})") } else { String::new() };
-            let at = at.map(|(file, line)| section.linked(&file, line) + &of_test);
+            let Brief { at, mark, cause, kind, fix: _ } = Brief::of(task, outcome, &self.places);
+            let mark = mark.map(|mark| format!(" ({mark})")).unwrap_or_default();
+            let at = at.map(|(file, line)| section.linked(&file, line) + &mark);
             let at = at.unwrap_or_else(|| NONE.to_owned());
             let cause = cause.map_or(NONE.to_owned(), |cause| message(&cause));
             let row = format!("| {test} | {leg} | {at} | {cause} |\n");

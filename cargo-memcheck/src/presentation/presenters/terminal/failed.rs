@@ -1,8 +1,6 @@
 //! The list of the tests that failed, at the end of a run: each has its line, its cause and its next
 //! command.
 
-use memcheck_core::presentation::text::LINE_OF_TEST;
-
 use super::layout::{self, INDENT, LEAST};
 use crate::discovery::task::{Task, TestOutcome};
 use crate::presentation::presenters::brief::Brief;
@@ -41,10 +39,10 @@ pub(super) fn lines(
     (leg, columns): (&str, Option<usize>),
 ) -> (FailureKind, Vec<String>) {
     let verdict = &outcome.verdict;
-    let Brief { at, is_of_test, cause, kind, fix } = Brief::of(task, outcome, places);
-    let of_test = if is_of_test { format!(" ({LINE_OF_TEST})") } else { String::new() };
+    let Brief { at, mark, cause, kind, fix } = Brief::of(task, outcome, places);
+    let mark = mark.map(|mark| format!(" ({mark})")).unwrap_or_default();
     let at = at.map(|(file, line)| {
-        format!("  {}{of_test}", style::place(&escape::line(&format!("{file}:{line}"))))
+        format!("  {}{mark}", style::place(&escape::line(&format!("{file}:{line}"))))
     });
     let first = format!(
         "{} {} {}{}: {}{}",
@@ -62,11 +60,6 @@ pub(super) fn lines(
     }
     for (when, command) in commands {
         let command = style::hint(&command);
-        // These words say nothing that the place of the command does not say.
-        if when == next_step::NEXT {
-            lines.push(format!("{:INDENT$}{command}", ""));
-            continue;
-        }
         let when = format!("{:INDENT$}{}", "", style::hint(when));
         lines.extend(layout::with_command(&when, &command, INDENT + 2, columns));
     }
@@ -87,7 +80,7 @@ mod tests {
 
     fn plain(columns: Option<usize>) -> Vec<String> {
         let commands = vec![
-            (next_step::NEXT, "the command".to_owned()),
+            ("next:", "the command".to_owned()),
             ("if it is intended:", "the command that accepts it".to_owned()),
         ];
         let places = FindingPlaces::new("/w".into());
@@ -103,13 +96,13 @@ mod tests {
         let cause = "a kept tensor holds the graph that computed it (graph-kept)";
         assert_eq!(all[1], format!("{:INDENT$}{cause}", ""));
         assert!(all[2].contains("fix: ") && all[2].contains("`detach()`"), "{all:?}");
-        let accepted = "if it is intended:  the command that accepts it";
-        assert_eq!(all[3..], ["the command", accepted].map(|it| format!("{:INDENT$}{it}", "")));
+        let commands = ["next:  the command", "if it is intended:  the command that accepts it"];
+        assert_eq!(all[3..], commands.map(|it| format!("{:INDENT$}{it}", "")));
         let narrow = plain(Some(50));
         let cause = ["a kept tensor holds the graph that", "  computed it (graph-kept)"];
         assert_eq!(narrow[1..3], cause.map(|it| format!("{:INDENT$}{it}", "")));
         assert!(narrow[4].ends_with('\u{2026}'), "a longer text is cut: {narrow:?}");
-        let below = ["the command", "if it is intended:", "  the command that accepts it"];
+        let below = ["next:  the command", "if it is intended:", "  the command that accepts it"];
         assert_eq!(narrow[5..], below.map(|it| format!("{:INDENT$}{it}", "")));
     }
 
