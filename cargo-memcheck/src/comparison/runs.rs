@@ -238,13 +238,38 @@ fn compare_test(
         (changed.grown, changed.shrunk) = holders(then, now, &changed.figures);
         let is_peak = |change: &FigureChange| change.figure == "peak_allocated";
         let has_call_sites = then.attribution.is_some() && now.attribution.is_some();
-        changed.lacks_call_sites = changed.figures.iter().any(is_peak) && !has_call_sites;
+        let explained = (!has_call_sites).then(|| explained(&changed.figures, head.verdict));
+        if let Some((grown, shrunk)) = explained.flatten() {
+            (changed.grown, changed.shrunk) = (grown, shrunk);
+        } else {
+            changed.lacks_call_sites = changed.figures.iter().any(is_peak) && !has_call_sites;
+        }
     }
     let is_same = changed.figures.is_empty()
         && changed.base.fails() == changed.head.fails()
         && changed.new_findings.is_empty()
         && changed.gone_findings.is_empty();
     (!is_same).then_some(changed)
+}
+
+/// The holders of a regression of the head whose baseline has the peak of the base: they explain the
+/// same change.
+fn explained(
+    figures: &[FigureChange],
+    head: &Verdict,
+) -> Option<(Vec<GrownHolder>, Vec<GrownHolder>)> {
+    let is_same = |finding: &&Finding| {
+        finding.code == Code::PeakRegression
+            && figures.iter().any(|change| {
+                change.figure == "peak_allocated"
+                    && finding.space == Some(change.space)
+                    && change.base.is_some()
+                    && (finding.baseline, finding.figure) == (change.base, change.head)
+            })
+    };
+    let finding = head.findings.iter().find(is_same)?;
+    let (grown, shrunk) = (finding.grown.clone(), finding.shrunk.clone());
+    (!grown.is_empty()).then_some((grown, shrunk))
 }
 
 /// Bookkeeping and regressions are about a baseline, which can differ between the runs.
@@ -369,6 +394,27 @@ mod tests {
             vec![FailingTest { id: id("b"), new: false, findings: vec![Code::Leak], at: None }];
         assert_eq!(comparison.worse(), 0, "it fails in both");
         assert_eq!(comparison, Comparison { unchanged: 2, failing, ..Comparison::default() });
+    }
+
+    #[test]
+    fn a_regression_from_the_figure_of_the_base_explains_a_change_without_call_sites() {
+        let compared = |baseline| {
+            let holder = GrownHolder { now: 91, ..GrownHolder::default() };
+            let mut verdict = verdict(&[Code::PeakRegression]);
+            let finding = &mut verdict.findings[0];
+            (finding.space, finding.baseline) = (Some(Space::Host), Some(baseline));
+            (finding.figure, finding.grown) = (Some(99), vec![holder]);
+            let passed = self::verdict(&[]);
+            let (mut then, now) = (run(8), run(99));
+            then.attribution = None;
+            let test =
+                |verdict, record| MeasuredTest { id: id("a"), verdict, record: Some(record) };
+            let (base, head) = (test(&passed, &then), test(&verdict, &now));
+            let changed = compare_test(&base, &head, Some(Tolerance::NONE)).unwrap();
+            (changed.grown.len(), changed.lacks_call_sites)
+        };
+        assert_eq!(compared(8), (1, false));
+        assert_eq!(compared(9), (0, true), "the baseline is not the base");
     }
 
     #[test]

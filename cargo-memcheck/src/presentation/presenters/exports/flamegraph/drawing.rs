@@ -1,6 +1,6 @@
 //! Draws flame graphs as SVG: the frames as tiles whose color is the kind of their memory. A label that
 //! does not fit into its tile loses its folders, then its file. One that still does not fit is in a list
-//! below the graph, where none is cut. The picture is as wide as its window.
+//! below the graph, where none is cut.
 
 use maud::{Markup, html};
 use memcheck_core::measurement::attribution::HolderKind;
@@ -41,6 +41,9 @@ struct Canvas {
     parts: Vec<Markup>,
 }
 
+/// A narrow window shows the whole width, and scrolls down.
+const FITS: &str = "max-width:100%;height:auto";
+
 /// The graphs below one another, after these lines.
 pub(super) fn picture(lines: &[String], graphs: &[PeakGraph]) -> String {
     let mut page = Canvas { height: MARGIN, parts: Vec::new() };
@@ -52,7 +55,8 @@ pub(super) fn picture(lines: &[String], graphs: &[PeakGraph]) -> String {
     }
     let (width, height) = (number(WIDTH), number(page.height + MARGIN));
     let svg = html! {
-        svg xmlns="http://www.w3.org/2000/svg" width="100%" viewBox={ "0 0 " (width) " " (height) }
+        svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height) style=(FITS)
+            viewBox={ "0 0 " (width) " " (height) }
             font-family="ui-monospace, 'DejaVu Sans Mono', monospace" font-size=(FONT_SIZE) {
             title { "Memory at the peak" }
             style { (STYLE) }
