@@ -3,7 +3,7 @@
 
 mod failure;
 pub(in crate::presentation::presenters) mod inline;
-mod new_tests;
+mod without_baseline;
 
 use std::fmt::Write;
 
@@ -18,7 +18,7 @@ use memcheck_core::space::Space;
 
 use failure::Section;
 use inline::{code, fenced, message};
-use new_tests::NewTests;
+use without_baseline::NewTests;
 
 use super::html::{FigureRow, Sources, Then, figures, text_of_limit};
 use crate::discovery::task::{Task, TestOutcome};
