@@ -357,8 +357,8 @@ pub fn is_killed(finding: &Finding) -> bool {
 
 /// True if the system can have killed the process because it held much memory.
 pub fn can_lack_memory(finding: &Finding) -> bool {
-    let is_outside = |hint: &String| hint.ends_with(SENT_BY_ANOTHER);
-    is_killed(finding) && !finding.hint.as_ref().is_some_and(is_outside)
+    let held_little = |hint: &String| hint.ends_with(SENT_BY_ANOTHER);
+    is_killed(finding) && !finding.hint.as_ref().is_some_and(held_little)
 }
 
 /// The beginning of a message about SIGKILL.
